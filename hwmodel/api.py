@@ -1,0 +1,95 @@
+"""The wiring: names and paths in, results out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from hwmodel.config.device import load_device, load_software
+from hwmodel.config.workload import load_workload, presets
+from hwmodel.device import Device
+from hwmodel.recipes.recipe import Recipe
+from hwmodel.simulation import Machine, Simulation
+from hwmodel.simulation import simulate as run
+from hwmodel.simulation.result import Result
+from hwmodel.workload import Workload
+
+Progress = Callable[[str], None]
+DEFAULT_RECIPES = ("bf16", "delayed", "current", "mxfp8")
+BASELINE = Recipe()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Results of one workload on one device under several recipes, in the order asked for."""
+
+    rows: tuple[Result, ...]
+
+
+class Session:
+    """One workload file on one device: loads once, simulates each distinct recipe once."""
+
+    def __init__(self, workload: str, device: str | Device, *, sets: Sequence[str] = (), recipe: str | None = None) -> None:
+        """``sets`` are ``path=value`` edits; those under ``device.`` and ``software.`` go to their own files.
+
+        Raises:
+            ConfigError: a mistake in a file or an edit, all of them at once.
+        """
+        own, to_device = _sorted_edits(sets)
+        loaded = load_workload(workload, own, recipe=recipe)
+        self.workload: Workload = loaded.workload
+        self.defaults = tuple(f"{path}: {value}" for path, value in loaded.defaults)
+        machine_device = load_device(device, to_device) if isinstance(device, str) else device
+        self.machine = Machine(machine_device, load_software(self.workload.software, loaded.software_edits))
+        self._done: dict[Recipe, Simulation] = {}
+
+    def result(self, recipe: Recipe | None = None) -> Result:
+        """Simulate under ``recipe`` (the workload's own if none) and BF16 beside it."""
+        chosen = recipe or self.workload.recipe
+        return Result(
+            self.workload, self.machine, self._simulation(chosen), self._simulation(BASELINE), defaults=self.defaults
+        )
+
+    def _simulation(self, recipe: Recipe) -> Simulation:
+        key = recipe.canonical()
+        if key not in self._done:
+            self._done[key] = run(self.workload, recipe, self.machine)
+        return replace(self._done[key], recipe=recipe)
+
+
+def simulate(
+    workload: str, device: str | Device, *, recipe: str | None = None, sets: Sequence[str] = ()
+) -> Result:
+    """Simulate a workload (name or path) on a device (name, path or object); ``sets`` are ``path=value`` edits."""
+    return Session(workload, device, sets=sets, recipe=recipe).result()
+
+
+def compare(
+    workload: str,
+    device: str | Device,
+    recipes: Iterable[str] = DEFAULT_RECIPES,
+    *,
+    sets: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Comparison:
+    """The same workload under several presets; the file's and the edits' overrides apply to each."""
+    rows = []
+    session: Session | None = None
+    for name in recipes:
+        if progress:
+            progress(name)
+        loaded = load_workload(workload, _sorted_edits(sets)[0], recipe=name).workload
+        if session is None:
+            session = Session(workload, device, sets=sets, recipe=name)
+        rows.append(session.result(loaded.recipe))
+    return Comparison(tuple(rows))
+
+
+def recipes() -> dict[str, Recipe]:
+    """The presets by name."""
+    return dict(presets())
+
+
+def _sorted_edits(sets: Sequence[str]) -> tuple[list[str], list[str]]:
+    own = [text for text in sets if not text.startswith("device.")]
+    return own, [text.removeprefix("device.") for text in sets if text.startswith("device.")]

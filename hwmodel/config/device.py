@@ -1,0 +1,245 @@
+"""Device files: the way from YAML to a `Device`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from hwmodel.config.device_names import undefined_names
+from hwmodel.config.device_schema import (
+    DeviceSchema,
+    GemmStageSchema,
+    LevelSchema,
+    ResourceSchema,
+    StreamStageSchema,
+    TileSchema,
+)
+from hwmodel.config.document import KeyPath, dotted
+from hwmodel.config.extends import load_extended
+from hwmodel.config.facts import NOT_STATED, ON_COMMAND_LINE, Unwrapped, edit_facts, unwrap, with_prefix
+from hwmodel.config.locate import locate
+from hwmodel.config.problems import from_refusal, in_order, problems_of
+from hwmodel.config.software import load_software, schema_software
+from hwmodel.device.device import (
+    Device,
+    GemmVariant,
+    Level,
+    MatrixUnit,
+    Path,
+    PromotionFact,
+    Resource,
+    SourceNote,
+    StageFact,
+    Tile,
+    VectorUnit,
+)
+from hwmodel.errors import ConfigError, HwModelError
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Iterable, Iterator
+
+    from hwmodel.config.facts import Edit
+
+__all__ = ["CONFIDENCE", "load_device", "load_software", "schema_device", "schema_software"]
+
+CONFIDENCE: Final = {
+    "D": "datasheet or vendor document",
+    "V": "vendor or framework software constant",
+    "M": "measured by someone",
+    "T": "third-party reading or estimate",
+    "I": "inferred by arithmetic",
+    "U": "recalled or unknown, not verified",
+    "A": "assumption, a parameter to vary",
+}
+_KEYS = ("source", "confidence")
+_PREFIX = "device"
+
+
+def load_device(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) -> Device:
+    """The device called by a name or in a file, with edits applied to what the file says.
+
+    Args:
+        name_or_path: a name such as ``npu`` (no slash, no ``.yaml``), or a path.
+        edits: such as ``resources.hbm.bytes_per_second=16 TB/s``, or (path, value); a later one on top.
+
+    Raises:
+        RegistryError: no device of that name.
+        ConfigError: every mistake, with file, line, path, rule and value.
+    """
+    file = locate("devices", name_or_path)
+    document = edit_facts(load_extended("devices", file), edits, _KEYS, prefix=_PREFIX)
+    facts = unwrap(document, _KEYS, choices={"confidence": tuple(CONFIDENCE)})
+    problems = [*facts.problems, *undefined_names(facts)]
+    try:
+        model = DeviceSchema.model_validate(facts.document.data)
+    except ValidationError as error:
+        problems.extend(problems_of(error, facts.document, DeviceSchema))
+    if problems:
+        raise ConfigError(document.source, with_prefix(in_order(problems, document), _PREFIX))
+    try:
+        return _Build(model, file.stem, tuple(_source_notes(model, facts))).device()
+    except HwModelError as error:
+        raise from_refusal(error, facts.document, ()) from None
+
+
+def schema_device() -> dict[str, Any]:
+    """The JSON schema of a device file; every single value may also be a fact."""
+    schema = DeviceSchema.model_json_schema()
+    for model in (schema, *schema.get("$defs", {}).values()):
+        for key, field in model.get("properties", {}).items():
+            model["properties"][key] = _or_fact(field)
+    return schema
+
+
+def _or_fact(field: dict[str, Any]) -> dict[str, Any]:
+    """A value's schema, or that of a fact with such a value; mappings of other keys stay as they are."""
+    if "$ref" in field or field.get("type") == "object":
+        inner = field.get("additionalProperties")
+        return {**field, "additionalProperties": _or_fact(inner)} if isinstance(inner, dict) else field
+    fact = {
+        "type": "object",
+        "properties": {"value": field, "source": {"type": "string"}, "confidence": {"enum": list(CONFIDENCE)}},
+        "required": ["value"],
+        "additionalProperties": False,
+    }
+    kept: dict[str, Any] = {key: field[key] for key in ("title", "description", "default") if key in field}
+    return {"anyOf": [{key: item for key, item in field.items() if key not in kept}, fact], **kept}
+
+
+def _source_notes(model: DeviceSchema, facts: Unwrapped) -> Iterator[SourceNote]:
+    """Where every number and every policy comes from, defaults of the schema included."""
+    for path, value in _leaves(model.model_dump()):
+        is_number = isinstance(value, int | float)
+        if not is_number and facts.note(path, "source") is None:
+            continue
+        if facts.document.get(path) is None:
+            yield SourceNote(dotted(path), str(value), "default of the schema", "A")
+        elif facts.is_set(path):
+            yield SourceNote(dotted(path), facts.text(path), ON_COMMAND_LINE, "A")
+        else:
+            source = facts.note(path, "source") or NOT_STATED
+            yield SourceNote(dotted(path), facts.text(path), source, facts.note(path, "confidence") or "U")
+
+
+def _leaves(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
+    """Every scalar but null with its path."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from _leaves(item, (*path, index))
+    elif value is not None:
+        yield path, value
+
+
+@dataclass(slots=True)
+class _Build:
+    """Puts facts and calibration of a file together into the records timing uses."""
+
+    file: DeviceSchema
+    name: str
+    sources: tuple[SourceNote, ...]
+
+    def device(self) -> Device:
+        """The device."""
+        file, calibration = self.file, self.file.calibration
+        return Device(
+            name=self.name,
+            title=file.title,
+            clock_hz=file.clock_hz,
+            matrix=self.matrix(),
+            vector=VectorUnit(
+                cores=self.cores(file.stages.stream, "vector"),
+                elements_per_cycle=file.vector.elements_per_cycle.model_dump(),
+                reduction_cycles=calibration.reduction_cycles,
+                piece_bytes=file.vector.piece_bytes,
+            ),
+            resources={name: self.resource(name, resource) for name, resource in file.resources.items()},
+            paths={
+                name: Path(name, path.resources, path.bytes_per_cycle or 0.0, path.latency_cycles)
+                for name, path in file.paths.items()
+            },
+            gemm_stages=_stages(file.stages.gemm),
+            stream_stages=_stages(file.stages.stream),
+            levels=tuple(self.level(name, level) for name, level in file.levels.items()),
+            memory_bytes=file.memory.bytes,
+            memory_resource=file.memory.resource,
+            cache_bytes=file.cache_bytes,
+            launch_seconds=calibration.launch_seconds,
+            collective_launch_seconds=calibration.collective_launch_seconds,
+            matrix_formats=frozenset(file.matrix.formats),
+            any_operand_layout=file.matrix.any_operand_layout,
+            native_scaling=tuple((native.columns, native.scale_format) for native in file.matrix.native_scaling),
+            promotion=PromotionFact(
+                fma_elements_per_cycle=file.promotion.fma_elements_per_cycle,
+                path=file.promotion.path or "",
+                units=file.promotion.units,
+                largest_tile_elements=file.promotion.largest_tile_elements,
+            ),
+            gemm_variants={
+                name: GemmVariant(_tiles(variant.tiles), variant.promotion, variant.accumulators)
+                for name, variant in file.matrix.gemm_variants.items()
+            },
+            gemm_holds=file.holds.gemm,
+            stream_holds=file.holds.stream,
+            attention_fraction=calibration.attention_fraction.model_dump(),
+            notes=file.notes,
+            sources=self.sources,
+        )
+
+    def matrix(self) -> MatrixUnit:
+        """The matrix cores."""
+        matrix = self.file.matrix
+        return MatrixUnit(
+            cores=self.cores(self.file.stages.gemm, "matrix"),
+            macs_per_cycle=dict(matrix.macs_per_cycle),
+            issue_cycles=matrix.issue_cycles,
+            sustained_fraction=dict(self.file.calibration.sustained_fraction),
+            tiles=_tiles(matrix.tiles),
+            accumulator_bytes=matrix.accumulator_bytes,
+            operand_buffer_bytes=matrix.operand_buffer_bytes,
+            scales_share_accumulator=matrix.scales_share_accumulator,
+            epilogue_overlaps=matrix.epilogue_overlaps,
+            scale_copies=matrix.scale_copies,
+        )
+
+    def resource(self, name: str, resource: ResourceSchema) -> Resource:
+        """A resource with its achieved shares."""
+        achieved = self.file.calibration.achieved_fraction.get(name)
+        return Resource(
+            name=name,
+            bytes_per_second=resource.bytes_per_second or 0.0,
+            units=resource.units or 0,
+            policy=resource.policy,
+            achieved_fraction={} if achieved is None else achieved.model_dump(exclude_none=True),
+        )
+
+    def level(self, name: str, level: LevelSchema) -> Level:
+        """A level with its achieved share and latency."""
+        calibration = self.file.calibration.levels[name]
+        return Level(
+            name=name,
+            ranks=level.ranks,
+            resource=level.resource,
+            achieved_fraction=calibration.achieved_fraction,
+            latency_seconds=calibration.latency_seconds,
+            cores_held=level.cores_held,
+            memory_bytes_per_link_byte=level.memory_bytes_per_link_byte,
+        )
+
+    def cores(self, stages: tuple[GemmStageSchema, ...] | tuple[StreamStageSchema, ...], work: str) -> int:
+        """Cores of the unit that does the main work of a kernel family."""
+        (unit,) = (stage.unit for stage in stages if stage.unit is not None and work in stage.moves)
+        return self.file.resources[unit].units or 0
+
+
+def _stages(stages: tuple[GemmStageSchema, ...] | tuple[StreamStageSchema, ...]) -> tuple[StageFact, ...]:
+    return tuple(StageFact(stage.name, stage.moves, stage.path or "", stage.unit or "") for stage in stages)
+
+
+def _tiles(tiles: tuple[TileSchema, ...]) -> tuple[Tile, ...]:
+    return tuple(Tile(tile.m, tile.n, tile.k_bytes, tile.cores) for tile in tiles)

@@ -1,0 +1,316 @@
+"""The shape of a device file: pydantic models of plain values, after the facts' wrappers are taken off."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from hwmodel.config.fields import (
+    Bytes,
+    BytesPerSecond,
+    Count,
+    Hertz,
+    PositiveBytes,
+    PositiveInteger,
+    Real,
+    Schema,
+    Seconds,
+    Text,
+)
+from hwmodel.errors import ParameterError
+
+_Share = Annotated[float, Real(gt=0, le=1)]
+_Positive = Annotated[float, Real(gt=0)]
+_ACCUMULATOR_ELEMENT_BYTES = 4
+_WORK = ("matrix", "vector")
+_LOOP_MOVES = ("a", "b", "scales", "matrix")
+
+
+class MemorySchema(Schema):
+    """Device memory."""
+
+    bytes: PositiveBytes
+    resource: Text
+    """Resource that every kernel's compulsory bytes pass."""
+
+
+class ResourceSchema(Schema):
+    """Something that running kernels share: a rate of data, or a number of compute units."""
+
+    bytes_per_second: BytesPerSecond | None = None
+    units: PositiveInteger | None = None
+    policy: Literal["fair", "proportional"]
+    """How users of a full resource share it."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> ResourceSchema:
+        if self.bytes_per_second is None and self.units is None:
+            raise ParameterError("", "must have bytes_per_second or units, got neither")
+        if self.bytes_per_second is not None and self.units is not None:
+            raise ParameterError("units", "a resource has bytes_per_second or units, not both")
+        return self
+
+
+class PathSchema(Schema):
+    """A way data takes between memories."""
+
+    bytes_per_cycle: _Positive | None = None
+    """Rate of one core; none where only the shared resources limit it."""
+    latency_cycles: Count = 0
+    resources: tuple[Text, ...] = ()
+    """Shared resources that its bytes pass."""
+
+    @model_validator(mode="after")
+    def _limited(self) -> PathSchema:
+        if self.bytes_per_cycle is None and not self.resources:
+            raise ParameterError("", "must have bytes_per_cycle or resources, got neither: it would take no time")
+        return self
+
+
+class GemmStageSchema(Schema):
+    """One stage of a GEMM: of its K loop (a, b, scales; matrix) or its epilogue (output, accumulator; vector)."""
+
+    name: Text
+    moves: tuple[Literal["a", "b", "scales", "output", "accumulator", "matrix", "vector"], ...]
+    """What it moves or works on; listed twice, it passes twice."""
+    path: Text | None = None
+    unit: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> GemmStageSchema:
+        _check_place(self.path, self.unit, self.moves)
+        in_loop = {move in _LOOP_MOVES for move in self.moves}
+        if len(in_loop) > 1:
+            raise ParameterError("moves", f"a stage is in the K loop or in the epilogue, got {', '.join(self.moves)}")
+        return self
+
+
+class StreamStageSchema(Schema):
+    """One stage of a vector or memory kernel."""
+
+    name: Text
+    moves: tuple[Literal["read", "write", "vector"], ...]
+    """What it moves or works on; listed twice, it passes twice."""
+    path: Text | None = None
+    unit: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> StreamStageSchema:
+        _check_place(self.path, self.unit, self.moves)
+        return self
+
+
+class StagesSchema(Schema):
+    """Stages of each kernel family, in the order data takes."""
+
+    gemm: tuple[GemmStageSchema, ...]
+    stream: tuple[StreamStageSchema, ...]
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> StagesSchema:
+        _check_one("gemm", "matrix", [stage.moves for stage in self.gemm])
+        _check_one("stream", "vector", [stage.moves for stage in self.stream])
+        return self
+
+
+class HoldsSchema(Schema):
+    """Unit resources that a kernel of each family occupies while it runs."""
+
+    gemm: tuple[Text, ...]
+    stream: tuple[Text, ...]
+
+
+class NativeScalingSchema(Schema):
+    """A block scale that the matrix unit applies by itself along the contraction axis."""
+
+    columns: PositiveInteger
+    scale_format: Text
+
+
+class TileSchema(Schema):
+    """An output tile, with the k extent of one step in bytes of the wider operand."""
+
+    m: PositiveInteger
+    n: PositiveInteger
+    k_bytes: PositiveInteger
+    cores: PositiveInteger = 1
+
+
+class GemmVariantSchema(Schema):
+    """A GEMM kernel of its own: which tiles it has and how it runs a broken K loop."""
+
+    tiles: tuple[TileSchema, ...] = ()
+    """Empty for the device's list."""
+    promotion: Literal["two_group", "serial"] = "two_group"
+    accumulators: Count = 0
+    """Most accumulators it keeps per core; 1 exposes the epilogue, 0 is as many as fit."""
+
+
+class MatrixSchema(Schema):
+    """The matrix cores; how many there are is the ``units`` of their resource."""
+
+    macs_per_cycle: dict[str, PositiveInteger]
+    """Per core, by number format."""
+    formats: tuple[Text, ...]
+    """Formats it multiplies; mxfp8_* run at the rate of their elements."""
+    issue_cycles: Count
+    accumulator_bytes: PositiveBytes
+    operand_buffer_bytes: PositiveBytes
+    scales_share_accumulator: bool
+    epilogue_overlaps: bool
+    any_operand_layout: bool
+    """8-bit operands may be read transposed; otherwise both must be contiguous along k."""
+    native_scaling: tuple[NativeScalingSchema, ...]
+    tiles: tuple[TileSchema, ...]
+
+    scale_copies: PositiveInteger = 1
+    """Copies of each block scale in the accumulator memory, where block scales are held there."""
+    gemm_variants: dict[str, GemmVariantSchema] = Field(default_factory=dict)
+    """GEMM kernels that software sets may name, beside the built-in ones."""
+
+    @model_validator(mode="after")
+    def _tiles_fit(self) -> MatrixSchema:
+        if not self.tiles:
+            raise ParameterError("tiles", "must have at least 1 entry, got none")
+        _check_tiles("tiles", self.tiles, self.accumulator_bytes)
+        for name, variant in self.gemm_variants.items():
+            _check_tiles(f"gemm_variants.{name}.tiles", variant.tiles, self.accumulator_bytes)
+        return self
+
+
+class ElementsPerCycleSchema(Schema):
+    """FP32 elements per cycle of one vector core, by instruction class."""
+
+    simple: _Positive
+    binary: _Positive
+    cast: _Positive
+    exp: _Positive
+    divide: _Positive
+    rsqrt: _Positive
+    reduce: _Positive
+
+
+class VectorSchema(Schema):
+    """The vector cores; how many there are is the ``units`` of their resource."""
+
+    elements_per_cycle: ElementsPerCycleSchema
+    piece_bytes: Bytes = 0
+    """Bytes a core moves at a time; with less than that per core, cores stay idle. 0: data flows without pieces."""
+
+
+class PromotionSchema(Schema):
+    """How partial sums are scaled outside the matrix unit where block scales break the K loop."""
+
+    fma_elements_per_cycle: _Positive
+    path: Text | None = None
+    units: tuple[Text, ...] = ()
+    largest_tile_elements: Count = 0
+
+
+class LevelSchema(Schema):
+    """One level of the interconnect; levels are written from the inside out."""
+
+    ranks: PositiveInteger
+    resource: Text
+    cores_held: Count
+    memory_bytes_per_link_byte: Annotated[float, Real(ge=0)]
+
+
+class AccessSchema(Schema):
+    """Share of a resource's rate that well-written kernels reach, by kind of access."""
+
+    contiguous: _Share
+    """Also of any kind not stated here."""
+    transpose: _Share | None = None
+    latency: _Share | None = None
+    """Tiny accesses that depend on each other."""
+
+
+class LevelCalibrationSchema(Schema):
+    """What a level of the interconnect reaches."""
+
+    achieved_fraction: _Share
+    latency_seconds: Seconds
+
+
+class AttentionFractionSchema(Schema):
+    """Share of the matrix peak that attention reaches."""
+
+    forward: _Share
+    backward: _Share
+
+
+class CalibrationSchema(Schema):
+    """What is fitted or measured as a share of a fact, and latencies."""
+
+    achieved_fraction: dict[str, AccessSchema]
+    """By resource."""
+    sustained_fraction: dict[str, _Share]
+    """By format of ``matrix.macs_per_cycle``."""
+    attention_fraction: AttentionFractionSchema
+    launch_seconds: Seconds
+    collective_launch_seconds: Seconds
+    reduction_cycles: Count
+    levels: dict[str, LevelCalibrationSchema]
+
+
+class DeviceSchema(Schema):
+    """A device file. Any value may be written as a fact: {value: ..., source: ..., confidence: D|V|M|T|I|U|A}."""
+
+    title: Text
+    notes: tuple[Text, ...] = ()
+    clock_hz: Hertz
+    memory: MemorySchema
+    cache_bytes: PositiveBytes
+    resources: dict[str, ResourceSchema]
+    paths: dict[str, PathSchema]
+    stages: StagesSchema
+    holds: HoldsSchema
+    matrix: MatrixSchema
+    vector: VectorSchema
+    promotion: PromotionSchema
+    levels: dict[str, LevelSchema]
+    calibration: CalibrationSchema
+
+    @model_validator(mode="after")
+    def _levels_grow(self) -> DeviceSchema:
+        if not self.levels:
+            raise ParameterError("levels", "must have at least 1 entry, got none")
+        ranks = 0
+        for name, level in self.levels.items():
+            if level.ranks <= ranks:
+                message = f"must be > {ranks}, the ranks of the level inside, got {level.ranks}"
+                raise ParameterError(f"levels.{name}.ranks", message)
+            ranks = level.ranks
+        return self
+
+
+def _check_place(path: str | None, unit: str | None, moves: tuple[str, ...]) -> None:
+    """A stage moves bytes over a path, or works on a unit."""
+    if path is None and unit is None:
+        raise ParameterError("", "must have path or unit, got neither")
+    if path is not None and unit is not None:
+        raise ParameterError("unit", f"a stage has a path or a unit, not both; got path {path!r} and unit {unit!r}")
+    if not moves:
+        raise ParameterError("moves", "must have at least 1 entry, got none")
+    for index, move in enumerate(moves):
+        if (move in _WORK) != (unit is not None):
+            place = f"unit {unit!r}" if path is None else f"path {path!r}"
+            raise ParameterError(f"moves.{index}", f"{move!r} is not for the {place}: a unit works, a path moves bytes")
+
+
+def _check_one(family: str, work: str, moves: list[tuple[str, ...]]) -> None:
+    """Exactly one stage does the main work of a kernel family."""
+    count = sum(work in entry for entry in moves)
+    if count != 1:
+        raise ParameterError(family, f"must have one stage whose unit moves {work!r}, got {count}")
+
+
+def _check_tiles(path: str, tiles: tuple[TileSchema, ...], accumulator_bytes: int) -> None:
+    """One accumulator of every tile fits."""
+    for index, tile in enumerate(tiles):
+        needed = -(-tile.m * tile.n * _ACCUMULATOR_ELEMENT_BYTES // tile.cores)
+        if needed > accumulator_bytes:
+            message = f"{tile.m}x{tile.n} needs {needed} bytes of accumulator per core, there are {accumulator_bytes}"
+            raise ParameterError(f"{path}.{index}", message)

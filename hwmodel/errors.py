@@ -1,0 +1,149 @@
+"""Every exception the package raises on purpose.
+
+An exception's ``args`` are exactly its constructor's arguments and the text is made in ``__str__``: SimPy rebuilds
+exceptions from ``args`` and sweeps pickle them. Nothing is imported from the package here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_KNOWN_SHOWN = 60
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like ``name``, or None if none is close; case does not count."""
+    by_folded: dict[str, str] = {}
+    for candidate in sorted(known):
+        by_folded.setdefault(candidate.casefold(), candidate)
+    close = difflib.get_close_matches(name.casefold(), list(by_folded), n=1)
+    return by_folded[close[0]] if close else None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The tail of a message about an unknown name: ``; did you mean 'x'? known: x, y``."""
+    names = sorted(known)
+    if not names:
+        return "; none are known"
+    close = nearest(name, names)
+    hint = f"; did you mean {close!r}? known: " if close is not None else "; known: "
+    more = f", ... ({len(names)} in all)" if len(names) > _KNOWN_SHOWN else ""
+    return hint + ", ".join(names[:_KNOWN_SHOWN]) + more
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in something a user wrote."""
+
+    path: str
+    """Dotted path of the value, empty for the whole file."""
+    line: int | None
+    """Line counted from 1, or None where there is none."""
+    message: str
+    """The rule, what came, and what would be right."""
+    source: str | None = None
+    """Where the value was written, if not in the error's own source: a base file or ``--set``."""
+
+    def text(self, source: str) -> str:
+        """``source:line: path: message``, leaving out what is not known."""
+        place = self.source if self.source is not None else source
+        if self.line is not None:
+            place = f"{place}:{self.line}"
+        return ": ".join(part for part in (place, self.path, self.message) if part)
+
+
+class HwModelError(Exception):
+    """Base of every error a user can cause; never raised itself."""
+
+
+class ConfigError(HwModelError, ValueError):
+    """What a user wrote is wrong: every mistake found, one a line."""
+
+    def __init__(self, source: str, problems: tuple[Problem, ...]) -> None:
+        super().__init__(source, problems)
+        self.source = source
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(problem.text(self.source) for problem in self.problems)
+
+
+class ParameterError(HwModelError, ValueError):
+    """A domain object refuses one of its fields; ``config`` adds file and line."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(field, message)
+        self.field = field
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class RegistryError(HwModelError, LookupError):
+    """A name its family does not know, or registers a second time."""
+
+    def __init__(self, family: str, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(family, name, known)
+        self.family = family
+        self.name = name
+        self.known = known
+
+    def __str__(self) -> str:
+        if self.name in self.known:
+            return f"{self.family} {self.name!r} is registered twice"
+        return f"unknown {self.family} {self.name!r}{suggestion(self.name, self.known)}"
+
+
+class UnsupportedError(HwModelError):
+    """The device lacks what the program needs: every (node, unit, format) at once."""
+
+    def __init__(self, misses: tuple[tuple[str, str, str], ...]) -> None:
+        super().__init__(misses)
+        self.misses = misses
+
+    def __str__(self) -> str:
+        return "\n".join(f"{node}: unit {unit!r} does not support {fmt!r}" for node, unit, fmt in self.misses)
+
+
+class SimulationError(HwModelError, RuntimeError):
+    """The engine cannot go on, for instance because the tasks named wait for each other."""
+
+    def __init__(self, message: str, time_picoseconds: int, names: tuple[str, ...]) -> None:
+        super().__init__(message, time_picoseconds, names)
+        self.message = message
+        self.time_picoseconds = time_picoseconds
+        self.names = names
+
+    def __str__(self) -> str:
+        named = f": {', '.join(self.names)}" if self.names else ""
+        return f"at {self.time_picoseconds} ps: {self.message}{named}"
+
+
+class GraphError(HwModelError, ValueError):
+    """A graph that cannot be executed: cyclic, dangling, or with a tensor written twice."""
+
+    def __init__(self, graph: str, message: str) -> None:
+        super().__init__(graph, message)
+        self.graph = graph
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"graph {self.graph!r}: {self.message}"
+
+
+class RefusedError(HwModelError, ValueError):
+    """A combination that cannot exist, with the reason."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(path, message)
+        self.path = path
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"

@@ -1,0 +1,623 @@
+"""Delivers tensors to the GEMMs that use them: decides copies, direction, order of gather and cast.
+
+Models call `Lowering.deliver` where a tensor is made and `Lowering.fetch` where a GEMM needs it; they never see a
+scale. After lowering no code asks which recipe it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from hwmodel.errors import RefusedError
+from hwmodel.formats import FORMATS, ScaleLayout
+from hwmodel.graph import Target
+from hwmodel.ops.amax import AmaxParams
+from hwmodel.ops.build import Builder
+from hwmodel.ops.collective import CollectiveParams
+from hwmodel.ops.gemm import GemmParams
+from hwmodel.ops.quantise import QuantiseParams
+from hwmodel.ops.rearrange_scales import RearrangeScalesParams
+from hwmodel.ops.views import ConcatParams, SplitParams
+from hwmodel.ops.transpose import TransposeParams
+from hwmodel.ops.update_scale import UpdateScaleParams
+from hwmodel.recipes.recipe import Recipe, StepKind
+from hwmodel.recipes.timings import TIMINGS, KnownScale, ScaleRequest
+
+ROW_USES = frozenset((("x", "fprop"), ("g", "dgrad"), ("w", "fprop")))
+"""(role, use) whose contraction axis is the tensor's last axis; the other use contracts over its rows."""
+AMAX_STREAM_OVERLAP = "amax_reduction"
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """A tensor is sharded along its rows over a group and the GEMM needs all of it."""
+
+    group: str
+    ranks: int
+    stride: int
+    overlaps: Mapping[str, str]
+    """GEMM use -> name of the overlap this transfer can have there ('' for none)."""
+    ring: frozenset[str] = frozenset()
+    """Uses whose GEMM is cut in as many pieces as there are ranks, each starting when its piece has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCopy:
+    """One copy of a tensor as it lies on this rank: data, scale table and how it is turned."""
+
+    data: str
+    scale: str = ""
+    layout: ScaleLayout | None = None
+    turned: bool = False
+    """Stored with the rows (the other contraction axis) last."""
+    in_gemm_order: bool = True
+    """The scale table is in the order the GEMM reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What `Lowering.deliver` left behind for the uses of one tensor."""
+
+    name: str
+    role: str
+    copies: Mapping[str, LocalCopy]
+    """use -> copy."""
+    gather: Gather | None
+    label: str
+    layer: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A GEMM operand: its pieces (one, or one per ring step), each with the scale table that belongs to it."""
+
+    pieces: tuple[LocalCopy, ...]
+
+    @property
+    def copy(self) -> LocalCopy:
+        """The whole operand; only meaningful with one piece."""
+        return self.pieces[0]
+
+
+class Lowering:
+    """One graph under construction with the recipe, target and kind of step it is built for."""
+
+    def __init__(
+        self, builder: Builder, recipe: Recipe, target: Target, *, step: StepKind, amax_group: tuple[int, int] = (1, 1)
+    ) -> None:
+        """``amax_group`` is (ranks, stride) of the group over which delayed scaling agrees its amaxes."""
+        self.builder = builder
+        self.recipe_keeps_state = recipe.keeps_state
+        self.recipe = recipe.as_current() if step.cold_start and recipe.keeps_state else recipe
+        self.target = target
+        self.step = step
+        self.amax_group = amax_group
+        self.defaults: dict[str, str] = {}
+        self._noted: list[str] = []
+
+    # Inputs that exist before the graph runs
+
+    def state(self, name: str, shape: tuple[int, ...], number_format: str) -> str:
+        """A tensor carried from an earlier step (a scale, a weight copy, a saved activation)."""
+        return name if self.builder.has(name) else self.builder.input(name, shape, number_format)
+
+    # Delivery
+
+    def deliver(
+        self,
+        tensor: str,
+        *,
+        role: str,
+        uses: tuple[str, ...],
+        label: str,
+        layer: int | None = None,
+        gather: Gather | None = None,
+        exempt: bool = False,
+    ) -> Delivery:
+        """Bring ``tensor`` (rows, columns) of ``role`` x, w or g into the forms its ``uses`` need.
+
+        ``exempt`` keeps it in its own format (an exception layer, the output projection).
+        """
+        precise = tuple(use for use in uses if exempt or self.recipe.high_precision(use))
+        scaled = tuple(use for use in uses if use not in precise)
+        copies = {use: LocalCopy(tensor) for use in precise}
+        if scaled and FORMATS.get(self.recipe.formats.of(role)).is_eight_bit:
+            copies.update(self._quantised(tensor, role, scaled, label, layer, gather))
+        else:
+            copies.update({use: LocalCopy(tensor) for use in scaled})
+        return Delivery(tensor, role, copies, gather, label, layer)
+
+    def _quantised(
+        self, tensor: str, role: str, uses: tuple[str, ...], label: str, layer: int | None, gather: Gather | None
+    ) -> dict[str, LocalCopy]:
+        by_layout: dict[ScaleLayout, list[str]] = {}
+        for use in uses:
+            by_layout.setdefault(self._effective_layout(role, use), []).append(use)
+        copies: dict[str, LocalCopy] = {}
+        for index, (layout, same) in enumerate(by_layout.items()):
+            name = tensor if index == 0 else f"{tensor}.{index}"
+            cast = _Cast(self, tensor, name, role, layout, label, layer, gather)
+            copies.update(cast.copies(tuple(same)))
+        return copies
+
+    def _effective_layout(self, role: str, use: str) -> ScaleLayout:
+        """The recipe's layout, with powers of two where the target applies its blocks only that way."""
+        layout = self.recipe.layout(role, use)
+        if layout.columns is not None and not layout.powers_of_two and self.emulated(layout):
+            self.defaults["recipe.scale_rounding"] = (
+                f"power_of_two: {self.target.name} applies scales of {layout.columns} elements as E8M0"
+            )
+            return replace(layout, powers_of_two=True)
+        return layout
+
+    def emulated(self, layout: ScaleLayout) -> bool:
+        """Blocks that the target applies natively under another scale format, after a conversion of the scales."""
+        return not self.target.scales_natively(layout.columns, layout.scale_format) and any(
+            native.columns == layout.columns for native in self.target.native_scaling
+        )
+
+    # Amax and scale
+
+    def known_scale(self, request: ScaleRequest) -> KnownScale:
+        """The scales of a cast whose blocks no single kernel sees at once, by the recipe's timing."""
+        return TIMINGS.get(self.recipe.timing)(self, request)
+
+    def add_amax(self, request: ScaleRequest, params: AmaxParams, *, tensor: str = "") -> str:
+        """A pass over the tensor that finds its amax."""
+        (amax,) = self.builder.add(
+            "amax",
+            params,
+            (tensor or request.tensor,),
+            (f"{request.name}.amax",),
+            layer=request.layer,
+            role=f"{request.label}.amax",
+        )
+        return amax
+
+    def agree_amax(self, amax: str, request: ScaleRequest) -> str:
+        """The largest amax over the shards of one logical tensor; the cast waits for it."""
+        group, (ranks, stride) = self.shard_group
+        if ranks == 1:
+            return amax
+        (agreed,) = self.builder.add(
+            "all_reduce",
+            CollectiveParams(group=group, ranks=ranks, stride=stride, reduction="max", overlap_name="amax"),
+            (amax,),
+            (f"{amax}.agreed",),
+            layer=request.layer,
+            role=f"{request.label}.amax_all_reduce",
+        )
+        return agreed
+
+    shard_group: tuple[str, tuple[int, int]] = ("tp", (1, 1))
+    """Group (name, (ranks, stride)) over which rows of activations are sharded; set by the model."""
+
+    def note_amax(self, amax: str, request: ScaleRequest) -> None:
+        """Remember an amax that the pass's state update will take."""
+        del request
+        self._noted.append(amax)
+
+    def update_state(self, label: str) -> None:
+        """End of a pass: agree all noted amaxes in one message and update history and scales in one kernel."""
+        noted, self._noted = self._noted, []
+        if not noted or not (self.step.amax_due or self.recipe.amax.sampling == "split"):
+            return
+        ranks, stride = self.amax_group
+        if ranks > 1:
+            noted = list(
+                self.builder.add(
+                    "all_reduce",
+                    CollectiveParams(
+                        group="amax",
+                        ranks=ranks,
+                        stride=stride,
+                        reduction="max",
+                        overlapped=self.target.overlap(AMAX_STREAM_OVERLAP, "plain"),
+                        overlap_name=AMAX_STREAM_OVERLAP,
+                    ),
+                    noted,
+                    [f"{name}.{label}.agreed" for name in noted],
+                    name=f"{label}.amax_all_reduce",
+                    role=f"{label}.amax_all_reduce",
+                )
+            )
+        recipe = self.recipe
+        history = self.state(f"{label}.history", (recipe.history_steps, len(noted)), "fp32")
+        params = UpdateScaleParams(
+            format=recipe.formats.x,
+            margin_bits=recipe.margin_bits,
+            powers_of_two=recipe.scale_rounding == "power_of_two",
+            history_steps=recipe.history_steps,
+            history_rule=recipe.history_rule,
+            tensors=len(noted),
+        )
+        stem = f"{label}.next"
+        self.builder.add(
+            "update_scale",
+            params,
+            (*noted, history),
+            (f"{stem}.encode_scale", f"{stem}.decode_scale", f"{stem}.history"),
+            name=f"{label}.update",
+            role=f"{label}.scale",
+        )
+
+    # Fetching an operand where a GEMM needs it
+
+    def fetch(self, delivery: Delivery, use: str) -> Operand:
+        """The operand for ``use``: gathered where the tensor is sharded, transposed and with its scales in order."""
+        return self.finish(self.start(delivery, use), delivery, use)
+
+    def start(self, delivery: Delivery, use: str) -> Operand:
+        """Begin to bring the operand for ``use``; a transfer that may overlap runs until `finish` is called."""
+        copy = delivery.copies[use]
+        gather = delivery.gather
+        if gather is None or gather.ranks == 1:
+            return Operand((copy,))
+        overlap = gather.overlaps.get(use, "")
+        overlapped = bool(overlap) and self.target.overlap(overlap, _payload(copy))
+        if overlapped and use in gather.ring:
+            return self._ring(copy, delivery, use, gather, overlap)
+        return Operand((self._gathered(copy, delivery, use, gather, overlap, overlapped=overlapped),))
+
+    def finish(self, operand: Operand, delivery: Delivery, use: str) -> Operand:
+        """The operand as the GEMM reads it, with what must be done to it on the main stream."""
+        return Operand(tuple(self._ready(piece, delivery, use) for piece in operand.pieces))
+
+    def _gathered(
+        self, copy: LocalCopy, delivery: Delivery, use: str, gather: Gather, overlap: str, *, overlapped: bool
+    ) -> LocalCopy:
+        parts = _parts(copy)
+        params = CollectiveParams(
+            group=gather.group,
+            ranks=gather.ranks,
+            stride=gather.stride,
+            axis=1 if copy.turned else 0,
+            overlapped=overlapped,
+            overlap_name=overlap,
+        )
+        stem = f"{copy.data}.{use}"
+        names = tuple(f"{stem}.gathered{index or ''}" for index in range(len(parts)))
+        self.builder.add(
+            "all_gather",
+            params,
+            parts,
+            names,
+            name=f"{stem}.gather",
+            layer=delivery.layer,
+            role=f"{delivery.label}.{use}.gather",
+        )
+        return replace(copy, data=names[0], scale=names[1] if len(names) > 1 else copy.scale)
+
+    def _ring(self, copy: LocalCopy, delivery: Delivery, use: str, gather: Gather, overlap: str) -> Operand:
+        """Ring exchange: this rank's own piece first, then one piece per step from the neighbour."""
+        own = self._ready(copy, delivery, use)
+        pieces = [own]
+        params = CollectiveParams(
+            group=gather.group, ranks=gather.ranks, stride=gather.stride, overlapped=True, overlap_name=overlap
+        )
+        for index in range(1, gather.ranks):
+            parts = _parts(pieces[-1])
+            names = tuple(f"{own.data}.{use}.ring{index}{'s' if part else ''}" for part in range(len(parts)))
+            self.builder.add(
+                "send_recv",
+                params,
+                parts,
+                names,
+                name=f"{own.data}.{use}.exchange{index}",
+                layer=delivery.layer,
+                role=f"{delivery.label}.{use}.gather",
+            )
+            pieces.append(replace(own, data=names[0], scale=names[1] if len(names) > 1 else own.scale))
+        return Operand(tuple(pieces))
+
+    def start_again(self, delivery: Delivery, use: str, first: Operand, first_use: str) -> Operand:
+        """As `start` for a second ``use``: what came for the first where both read one copy, else its own transfer."""
+        if delivery.copies[use].data != delivery.copies[first_use].data:
+            return self.start(delivery, use)
+        return self.whole(first, f"{delivery.label}.{use}", delivery.layer)
+
+    @staticmethod
+    def is_block_scaled(delivery: Delivery, use: str) -> bool:
+        """The copy for ``use`` carries a table of scales (rows or blocks), which overlap support may not cover."""
+        return _payload(delivery.copies[use]) == "block_scaled"
+
+    def split_rows(self, operand: Operand, pieces: int, *, blocks: int, label: str, layer: int | None) -> Operand:
+        """Views of ``pieces`` equal parts of the rows, each with as many rows of every one of ``blocks`` row blocks."""
+        copy = operand.copy
+        sharded_scale = copy.layout is not None and not copy.layout.per_tensor
+
+        def view(name: str, index: int) -> str:
+            params = SplitParams(axis=0, pieces=pieces, index=index, blocks=blocks)
+            (part,) = self.builder.add(
+                "split", params, (name,), (f"{name}.{label}.{index}",), layer=layer, role=f"{label}.split"
+            )
+            return part
+
+        return Operand(
+            tuple(
+                replace(copy, data=view(copy.data, index), scale=view(copy.scale, index) if sharded_scale else copy.scale)
+                for index in range(pieces)
+            )
+        )
+
+    def whole(self, operand: Operand, label: str, layer: int | None) -> Operand:
+        """All pieces of a ring as one operand (they already lie side by side: no kernel)."""
+        if len(operand.pieces) == 1:
+            return operand
+        first = operand.pieces[0]
+        axis = 1 if first.turned else 0
+
+        def joined(names: list[str], suffix: str) -> str:
+            (whole,) = self.builder.add(
+                "concat",
+                ConcatParams(axis=axis),
+                names,
+                (f"{first.data}.{suffix}",),
+                layer=layer,
+                role=f"{label}.{suffix}",
+            )
+            return whole
+
+        data = joined([piece.data for piece in operand.pieces], "whole")
+        sharded_scale = first.layout is not None and not first.layout.per_tensor
+        scale = joined([piece.scale for piece in operand.pieces], "whole_scale") if sharded_scale else first.scale
+        return Operand((replace(first, data=data, scale=scale),))
+
+    def _ready(self, copy: LocalCopy, delivery: Delivery, use: str) -> LocalCopy:
+        """Second-direction transpose on devices that read only k-contiguous operands; scales in the GEMM's order."""
+        if copy.layout is None:
+            return copy
+        column_use = (delivery.role, use) not in ROW_USES
+        if column_use and not copy.turned and not self.target.any_operand_layout:
+            (turned,) = self._once(
+                "transpose", TransposeParams(), (copy.data,), (f"{copy.data}.turned",), delivery, f"{use}.transpose"
+            )
+            copy = replace(copy, data=turned, turned=True)
+        if copy.layout.columns is not None and not copy.in_gemm_order:
+            (ordered,) = self._once(
+                "rearrange_scales",
+                RearrangeScalesParams(),
+                (copy.scale,),
+                (f"{copy.scale}.{use}.ordered",),
+                delivery,
+                f"{use}.rearrange",
+            )
+            copy = replace(copy, scale=ordered, in_gemm_order=True)
+        return copy
+
+    def _once(
+        self,
+        op: str,
+        params: object,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        delivery: Delivery,
+        label: str,
+    ) -> tuple[str, ...]:
+        if self.builder.has(outputs[0]):
+            return outputs
+        return self.builder.add(
+            op, params, inputs, outputs, layer=delivery.layer, role=f"{delivery.label}.{label}"
+        )
+
+    # GEMMs
+
+    def gemm(
+        self,
+        a: Operand,
+        b: Operand,
+        *,
+        use: str,
+        out: str,
+        label: str,
+        layer: int | None = None,
+        accumulator: str = "",
+    ) -> tuple[str, ...]:
+        """One GEMM per piece of ``a`` (rows), in the order the pieces come; returns the outputs."""
+        right = b.copy
+        outputs = []
+        for index, left in enumerate(a.pieces):
+            params = self._gemm_params(left, right, use=use, accumulates=bool(accumulator))
+            inputs = [left.data, right.data]
+            inputs += [left.scale] if params.a_scale else []
+            inputs += [right.scale] if params.b_scale else []
+            inputs += [accumulator] if accumulator else []
+            suffix = f".{index}" if len(a.pieces) > 1 else ""
+            outputs += self.builder.add(
+                "gemm", params, inputs, (f"{out}{suffix}",), name=f"{out}.{use}{suffix}", layer=layer, role=label
+            )
+        return tuple(outputs)
+
+    def _gemm_params(self, a: LocalCopy, b: LocalCopy, *, use: str, accumulates: bool) -> GemmParams:
+        wgrad = use == "wgrad"
+        k = self._contraction(a, wgrad=wgrad)
+        broken = [copy.layout for copy in (a, b) if copy.layout is not None and copy.layout.breaks_contraction(k)]
+        native = bool(broken) and all(self._native(layout) for layout in broken)
+        promote = 0 if native or not broken else min(layout.columns or k for layout in broken)
+        row_scaled = sum(
+            copy.layout is not None and copy.layout.columns is None and not copy.layout.per_tensor for copy in (a, b)
+        )
+        return GemmParams(
+            out_format="fp32" if wgrad else "bf16",
+            transpose_a=wgrad and not a.turned,
+            transpose_b=b.turned if use != "fprop" else True,
+            a_scale=a.layout,
+            b_scale=b.layout,
+            accumulates=accumulates,
+            native_block_scales=native,
+            promote_every=promote,
+            epilogue_scale_vectors=row_scaled,
+            kernel=self.target.kernel("promotion") if promote else self.target.kernel("block_scaled") if native else "",
+        )
+
+    def _native(self, layout: ScaleLayout) -> bool:
+        return self.target.scales_natively(layout.columns, layout.scale_format) or self.emulated(layout)
+
+    def _contraction(self, a: LocalCopy, *, wgrad: bool) -> int:
+        spec = self.builder.spec(a.data)
+        return spec.rows if wgrad and not a.turned else spec.columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Cast:
+    """The cast of one tensor into one format and layout, for one or both directions."""
+
+    low: Lowering
+    tensor: str
+    name: str
+    role: str
+    layout: ScaleLayout
+    label: str
+    layer: int | None
+    gather: Gather | None
+
+    def copies(self, uses: tuple[str, ...]) -> dict[str, LocalCopy]:
+        """use -> copy, adding the kernels that make them."""
+        columns = [use for use in uses if (self.role, use) not in ROW_USES]
+        rows = [use for use in uses if (self.role, use) in ROW_USES]
+        self._check_alignment(columns)
+        if self.layout.per_tensor:
+            return self._per_tensor(rows, columns)
+        if self.layout.serves_both_directions:
+            return self._square(uses)
+        if self.layout.columns is None:
+            return self._per_row(rows, columns)
+        return self._per_block(rows, columns)
+
+    def _check_alignment(self, columns: list[str]) -> None:
+        spec = self.low.builder.spec(self.tensor)
+        blocks = [("columns", spec.columns, self.layout.columns)]
+        if columns:
+            blocks.append(("rows", spec.rows, self.layout.columns))
+        for axis, extent, block in blocks:
+            if block is not None and extent % block:
+                raise RefusedError(
+                    "recipe.granularity",
+                    f"tensor '{self.tensor}' has {extent} {axis} on each rank, which blocks of {block} elements do not "
+                    f"divide; pad to {-(-extent // block) * block} or change the layout",
+                )
+
+    def _quantise(self, suffix: str, params: QuantiseParams, encode: str, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        inputs = (self.tensor, encode) if encode else (self.tensor,)
+        return self.low.builder.add(
+            "quantise",
+            params,
+            inputs,
+            outputs,
+            name=f"{self.name}.quantise{suffix}",
+            layer=self.layer,
+            role=f"{self.label}.quantise",
+        )
+
+    def _request(self, layout: ScaleLayout, suffix: str = "") -> ScaleRequest:
+        return ScaleRequest(
+            self.tensor,
+            f"{self.name}{suffix}",
+            self.role,
+            layout,
+            self.gather is not None and self.gather.ranks > 1,
+            self.label,
+            self.layer,
+        )
+
+    @property
+    def _format(self) -> str:
+        return self.low.recipe.formats.of(self.role)
+
+    def _per_tensor(self, rows: list[str], columns: list[str]) -> dict[str, LocalCopy]:
+        low = self.low
+        request = self._request(self.layout)
+        scale = low.known_scale(request)
+        local = self.gather is None or self.gather.ranks == 1
+        second = bool(rows and columns) and local and not low.target.any_operand_layout
+        params = QuantiseParams(
+            format=self._format,
+            layout=self.layout,
+            scale_known=True,
+            with_amax=scale.cast_finds_amax,
+            transposed_copy=second,
+            margin_bits=low.recipe.margin_bits,
+        )
+        outputs = [f"{self.name}.q"]
+        outputs += [f"{self.name}.q.turned"] if second else []
+        outputs += [f"{self.name}.amax"] if scale.cast_finds_amax else []
+        self._quantise("", params, scale.encode, tuple(outputs))
+        if scale.cast_finds_amax:
+            low.note_amax(f"{self.name}.amax", request)
+        plain = LocalCopy(f"{self.name}.q", scale.decode, self.layout)
+        turned = LocalCopy(f"{self.name}.q.turned", scale.decode, self.layout, turned=True) if second else plain
+        return {**dict.fromkeys(rows, plain), **dict.fromkeys(columns, turned)}
+
+    def _square(self, uses: tuple[str, ...]) -> dict[str, LocalCopy]:
+        """Square blocks: data and scales transpose exactly, one copy serves both directions."""
+        params = QuantiseParams(format=self._format, layout=self.layout, scale_known=False)
+        data, scale = self._quantise("", params, "", (f"{self.name}.q", f"{self.name}.q.scale"))
+        copy = LocalCopy(data, scale, self.layout, in_gemm_order=self._ordered)
+        return dict.fromkeys(uses, copy)
+
+    def _per_row(self, rows: list[str], columns: list[str]) -> dict[str, LocalCopy]:
+        """A row fits on chip, so its direction is one kernel; the other needs the column maxima first."""
+        found: dict[str, LocalCopy] = {}
+        if rows:
+            params = QuantiseParams(format=self._format, layout=self.layout, scale_known=False)
+            data, scale = self._quantise("", params, "", (f"{self.name}.q", f"{self.name}.q.scale"))
+            found.update(dict.fromkeys(rows, LocalCopy(data, scale, self.layout)))
+        if columns:
+            known = self.low.known_scale(self._request(self.layout.turned(), ".column"))
+            params = QuantiseParams(format=self._format, layout=self.layout, directions="column", scale_known=True)
+            (data,) = self._quantise(".column", params, known.encode, (f"{self.name}.qc",))
+            found.update(dict.fromkeys(columns, LocalCopy(data, known.decode, self.layout, turned=True)))
+        return found
+
+    def _per_block(self, rows: list[str], columns: list[str]) -> dict[str, LocalCopy]:
+        """Blocks along the contraction axis: two copies from high precision, by one kernel or two."""
+        one_kernel = self.low.target.switch("one_kernel_for_both_directions")
+        row = (f"{self.name}.q", f"{self.name}.q.scale")
+        column = (f"{self.name}.qc", f"{self.name}.qc.scale")
+        common = {"format": self._format, "layout": self.layout, "scale_known": False}
+        if rows and columns and one_kernel:
+            params = QuantiseParams(**common, directions="both", scales_in_gemm_order=self._ordered)
+            self._quantise("", params, "", (row[0], column[0], row[1], column[1]))
+        else:
+            if rows:
+                params = QuantiseParams(**common, directions="row", scales_in_gemm_order=self._ordered)
+                self._quantise("", params, "", row)
+            if columns:
+                params = QuantiseParams(**common, directions="column", scales_in_gemm_order=self._ordered)
+                self._quantise(".column", params, "", column)
+        found = dict.fromkeys(rows, LocalCopy(*row, self.layout, in_gemm_order=self._ordered))
+        found.update(
+            dict.fromkeys(columns, LocalCopy(*column, self.layout, turned=True, in_gemm_order=self._ordered))
+        )
+        return found
+
+    @property
+    def _ordered(self) -> bool:
+        """The quantiser writes scales as the GEMM reads them: native blocks only, and never for a tensor that travels.
+
+        Where vector lanes apply the scales there is no order to keep; where the target takes another scale format, every
+        operand's scales pass a conversion kernel.
+        """
+        low = self.low
+        if low.emulated(self.layout):
+            return False
+        if not low.target.scales_natively(self.layout.columns, self.layout.scale_format):
+            return True
+        travels = self.gather is not None and self.gather.ranks > 1
+        return low.target.switch("scales_in_gemm_order") and not travels
+
+
+def _payload(copy: LocalCopy) -> str:
+    """Family of a transfer that overlap support is stated for."""
+    return "block_scaled" if copy.layout is not None and not copy.layout.per_tensor else "plain"
+
+
+def _parts(copy: LocalCopy) -> tuple[str, ...]:
+    """What travels: the data, and the scale table where each shard has its own."""
+    if copy.layout is None or copy.layout.per_tensor:
+        return (copy.data,)
+    # A per-column scale of a row-sharded tensor was agreed over the shards and is the same on all of them.
+    if copy.layout.columns is None and copy.turned:
+        return (copy.data,)
+    return (copy.data, copy.scale)

@@ -1,0 +1,134 @@
+"""Counts, the slowest kernels and Amdahl's bound of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hwmodel.engine.trace import SequenceTrace
+from hwmodel.errors import ParameterError
+from hwmodel.schedules.plan import Task
+
+_WAITS = frozenset({"bubble", "host", "idle"})
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much of each thing a run did, repeats counted. Waits, which launch nothing, count nowhere."""
+
+    kernels: int
+    """Launches."""
+    amax_passes: int
+    """Kernels that find an amax, as their kind or as a part of a fused one."""
+    amax_bytes: int
+    """Bytes moved by kernels that do nothing but find an amax; inside another kernel it moves none of its own."""
+    quantise_passes: int
+    """Kernels that quantise, as their kind or as a part of a fused one."""
+    transposes: int
+    collectives: int
+    events: int
+    """Events of the engine, as if every copy had been simulated."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTotal:
+    """All kernels of one role (or op, where no role is given) and one shape."""
+
+    name: str
+    op: str
+    kind: str
+    shape: str
+    bound: str
+    """What sets the time alone of most of it."""
+    calls: int
+    total_picoseconds: int
+    share_fraction: float
+    """Of the makespan. Kernels that overlap may add up to more than 1."""
+
+
+def count(trace: SequenceTrace) -> Counts:
+    """What a run did, repeats counted."""
+    totals = dict.fromkeys(Counts.__dataclass_fields__, 0)
+    for one, copies in trace.items:
+        totals["events"] += one.events * copies
+        for span in one.spans:
+            for name, amount in _counted(one.plan.tasks[span.task]):
+                totals[name] += amount * copies
+    return Counts(**totals)
+
+
+def slowest_kernels(trace: SequenceTrace, n: int = 5) -> tuple[KernelTotal, ...]:
+    """The ``n`` kernels by role and shape that took longest in total, slowest first; equals by name, then shape."""
+    picoseconds: dict[tuple[str, str], int] = {}
+    calls: dict[tuple[str, str], int] = {}
+    samples: dict[tuple[str, str], Task] = {}
+    bounds: dict[tuple[str, str], dict[str, int]] = {}
+    for one, copies in trace.items:
+        for span in one.spans:
+            task = one.plan.tasks[span.task]
+            if task.kind in _WAITS:
+                continue
+            group = (task.info.role or task.info.op or task.name, task.info.shape)
+            elapsed = (span.end_picoseconds - span.start_picoseconds) * copies
+            picoseconds[group] = picoseconds.get(group, 0) + elapsed
+            calls[group] = calls.get(group, 0) + copies
+            samples.setdefault(group, task)
+            by_bound = bounds.setdefault(group, {})
+            by_bound[task.info.bound] = by_bound.get(task.info.bound, 0) + elapsed
+    makespan = trace.makespan_picoseconds
+    slowest = sorted(picoseconds, key=lambda group: (-picoseconds[group], group))[:n]
+    return tuple(
+        KernelTotal(
+            name=group[0],
+            op=samples[group].info.op,
+            kind=samples[group].kind,
+            shape=group[1],
+            bound=_largest(bounds[group]),
+            calls=calls[group],
+            total_picoseconds=picoseconds[group],
+            share_fraction=picoseconds[group] / makespan if makespan else 0.0,
+        )
+        for group in slowest
+    )
+
+
+def gemm_share_fraction(breakdown_picoseconds: Mapping[str, int]) -> float:
+    """Share of the step charged to GEMMs; 0 for an empty step."""
+    total = sum(breakdown_picoseconds.values())
+    return breakdown_picoseconds.get("gemm", 0) / total if total else 0.0
+
+
+def speedup_ceiling(baseline_breakdown: Mapping[str, int]) -> float | None:
+    """Speedup over the baseline if its GEMMs took no time (Amdahl); None where nothing else takes any time."""
+    rest = sum(baseline_breakdown.values()) - baseline_breakdown.get("gemm", 0)
+    return sum(baseline_breakdown.values()) / rest if rest else None
+
+
+def amdahl_speedup(share_fraction: float, factor: float) -> float:
+    """Speedup of the whole when ``share_fraction`` of it becomes ``factor`` times faster."""
+    if not 0 <= share_fraction <= 1:
+        raise ParameterError("share_fraction", f"must be within 0..1, got {share_fraction!r}")
+    if not factor > 0:
+        raise ParameterError("factor", f"must be > 0, got {factor!r}")
+    return 1 / (1 - share_fraction + share_fraction / factor)
+
+
+def _largest(amounts: Mapping[str, int]) -> str:
+    """Key of the largest amount, the first by name of equals."""
+    return min(amounts, key=lambda name: (-amounts[name], name))
+
+
+def _counted(task: Task) -> tuple[tuple[str, int], ...]:
+    """(field of `Counts`, amount) of one run of a task."""
+    if task.info.launches == 0:
+        return ()
+    kinds = {task.kind, *(kind for kind, _ in task.info.parts)}
+    alone = not task.info.parts and task.kind == "amax"
+    return (
+        ("kernels", task.info.launches),
+        ("amax_passes", int("amax" in kinds)),
+        ("amax_bytes", task.info.bytes if alone else 0),
+        ("quantise_passes", int("quantise" in kinds and task.info.op != "dequantise")),
+        ("transposes", int("transpose" in kinds)),
+        ("collectives", int("collective" in kinds)),
+    )

@@ -1,0 +1,10 @@
+"""Who runs when: schedules write plans of streams and tasks from graphs. Each import line registers one."""
+
+from __future__ import annotations
+
+from hwmodel.schedules import streams as _streams
+from hwmodel.schedules.registry import SCHEDULES, Schedule, plan
+
+__all__ = ["SCHEDULES", "Schedule", "plan"]
+
+del _streams

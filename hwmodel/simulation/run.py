@@ -1,0 +1,151 @@
+"""Simulates the steps of one period of a recipe and keeps the traces of the device that decides the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hwmodel.engine.trace import SequenceTrace, Trace
+from hwmodel.graph import Graph, Program, Repeat
+from hwmodel.recipes.recipe import Recipe, StepKind, step_kinds
+from hwmodel.simulation.machine import Machine
+from hwmodel.simulation.memory import Memory, training_memory
+from hwmodel.workload import HandGraph, Training, Workload
+from hwmodel.workload.hand import lower_hand
+from hwmodel.workload.stages import Stage, stages
+from hwmodel.workload.training import (
+    StageGraphs,
+    bubble_picoseconds,
+    exposed_picoseconds,
+    lower_stage,
+    padded_tokens,
+    signature,
+    tail,
+    tail_traffic,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepRun:
+    """One kind of step on the reporting device, the slowest."""
+
+    trace: SequenceTrace
+    stage: int
+    """Pipeline rank whose trace this is."""
+
+    @property
+    def picoseconds(self) -> int:
+        """Length of the step."""
+        return self.trace.makespan_picoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """One workload under one recipe: the first step, the steps of a period, and what the device holds."""
+
+    recipe: Recipe
+    steps: tuple[tuple[StepRun, int], ...]
+    """Runs of equal steps of one steady period, in order, with how many there are."""
+    first: StepRun
+    """The first step of all (a current-scaling pass where there is no history yet)."""
+    memory: Memory | None
+    tokens_per_rank: int = 0
+    padded_tokens: int = 0
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def period_steps(self) -> int:
+        """Steps in the period."""
+        return sum(count for _, count in self.steps)
+
+    @property
+    def period_picoseconds(self) -> int:
+        """Length of the period."""
+        return sum(run.picoseconds * count for run, count in self.steps)
+
+
+def simulate(workload: Workload, recipe: Recipe, machine: Machine) -> Simulation:
+    """Run ``workload`` under ``recipe`` on ``machine``."""
+    return _training(workload, recipe, machine) if isinstance(workload, Training) else _hand(workload, recipe, machine)
+
+
+def _runs(recipe: Recipe) -> tuple[tuple[StepKind, int], ...]:
+    """Runs of equal steps in one period."""
+    runs: list[tuple[StepKind, int]] = []
+    for kind in step_kinds(recipe):
+        if runs and runs[-1][0] == kind:
+            runs[-1] = (kind, runs[-1][1] + 1)
+        else:
+            runs.append((kind, 1))
+    return tuple(runs)
+
+
+def _hand(workload: HandGraph, recipe: Recipe, machine: Machine) -> Simulation:
+    def run(kind: StepKind) -> StepRun:
+        graph = lower_hand(workload, recipe, machine.target, kind)
+        return StepRun(SequenceTrace(workload.name, ((machine.run(graph, workload.schedule), 1),)), 0)
+
+    steps = tuple((run(kind), count) for kind, count in _runs(recipe))
+    first = run(StepKind(cold_start=True)) if recipe.keeps_state else steps[0][0]
+    return Simulation(recipe, steps, first, None)
+
+
+def _training(workload: Training, recipe: Recipe, machine: Machine) -> Simulation:
+    distinct = _distinct_stages(workload, recipe)
+    steps: list[tuple[StepRun, int]] = []
+    memory: Memory | None = None
+    defaults: dict[str, str] = {}
+    for kind, count in _runs(recipe):
+        runs = []
+        for stage in distinct:
+            graphs = lower_stage(workload, recipe, machine.target, stage, kind)
+            runs.append(_step(workload, graphs, machine))
+            defaults.update(graphs.defaults)
+            held = training_memory(workload, graphs, stage.index, machine.device.memory_bytes)
+            memory = held if memory is None or held.peak_bytes > memory.peak_bytes else memory
+        steps.append((max(runs, key=lambda run: run.picoseconds), count))
+    first = steps[0][0]
+    if recipe.keeps_state:
+        stage = next(stage for stage in distinct if stage.index == first.stage)
+        cold = lower_stage(workload, recipe, machine.target, stage, StepKind(cold_start=True))
+        first = _step(workload, cold, machine)
+    tokens = workload.batch.micro_sequences * workload.batch.sequence // workload.layout.cp
+    return Simulation(recipe, tuple(steps), first, memory, tokens, padded_tokens(workload, recipe), defaults)
+
+
+def _distinct_stages(workload: Training, recipe: Recipe) -> tuple[Stage, ...]:
+    """The first pipeline rank of each kind: ranks whose pieces differ only in layer numbers are one."""
+    found: dict[object, Stage] = {}
+    for stage in stages(workload.model.layers, workload.layout):
+        found.setdefault(signature(workload, recipe, stage), stage)
+    return tuple(found.values())
+
+
+def _step(workload: Training, graphs: StageGraphs, machine: Machine) -> StepRun:
+    """Weights once, every microbatch, then the tail whose times follow from the microbatch's."""
+    program = Program("step", (graphs.weights, Repeat(Program("microbatch", (graphs.microbatch,)), workload.microbatches)))
+    items = machine.run_program(program, workload.schedule)
+    body = items[-1][0]
+    end = _tail(workload, graphs, body, machine)
+    whole = (*items, (machine.run(end, workload.schedule), 1))
+    return StepRun(SequenceTrace(f"{workload.name}, stage {graphs.stage.index}", whole), graphs.stage.index)
+
+
+def _tail(workload: Training, graphs: StageGraphs, body: Trace, machine: Machine) -> Graph:
+    forward = max(
+        (
+            span.end_picoseconds
+            for span in body.spans
+            if body.plan.tasks[span.task].name in graphs.forward and not body.plan.tasks[span.task].stream.startswith("comm")
+        ),
+        default=0,
+    )
+    makespan = body.makespan_picoseconds
+    traffic = tail_traffic(workload, graphs.parameters)
+    return tail(
+        workload,
+        graphs.parameters,
+        gradients=exposed_picoseconds(machine.timer.time(traffic.gradients).picoseconds, makespan - forward, workload),
+        gathered=exposed_picoseconds(machine.timer.time(traffic.parameters).picoseconds, forward, workload),
+        bubble=bubble_picoseconds(makespan, workload),
+    )

@@ -1,0 +1,248 @@
+"""Lowers one optimiser step of a training workload to graphs: weights, microbatch, and the tail in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hwmodel.graph import Collective, Graph, Target
+from hwmodel.models.decoder import Decoder, Dims, Weight, prepare_weight, rank_dims
+from hwmodel.ops.build import Builder
+from hwmodel.ops.collective import CollectiveParams
+from hwmodel.ops.elapsed import ElapsedParams
+from hwmodel.ops.optimizer_step import OptimizerParams
+from hwmodel.recipes.fusion import fuse
+from hwmodel.recipes.lowering import Lowering
+from hwmodel.recipes.recipe import Recipe, StepKind
+from hwmodel.units import ceil_div
+from hwmodel.workload.stages import HEAD, Stage
+from hwmodel.workload.workload import Training
+
+
+@dataclass(frozen=True, slots=True)
+class StageGraphs:
+    """What one pipeline rank runs in one step."""
+
+    stage: Stage
+    weights: Graph
+    """Once per step: weights into the forms their GEMMs need."""
+    microbatch: Graph
+    """Forward and backward of one microbatch through all of the rank's pieces."""
+    parameters: int
+    """Weights this rank holds."""
+    forward: frozenset[str]
+    """Names of the microbatch's forward nodes."""
+    saved_bytes: int
+    """Activations one microbatch keeps from forward to backward."""
+    defaults: Mapping[str, str]
+
+
+def padded_tokens(workload: Training, recipe: Recipe) -> int:
+    """Rows of a microbatch on a rank, padded so that every shard holds whole blocks (case S-8)."""
+    batch, layout = workload.batch, workload.layout
+    tokens = batch.micro_sequences * batch.sequence // layout.cp
+    block = 1
+    if recipe.scaled:
+        columns = [recipe.layout(role).columns or 1 for role in "xg"]
+        block = max(columns)
+    unit = block * layout.sequence_shards
+    return ceil_div(tokens, unit) * unit
+
+
+def lower_stage(workload: Training, recipe: Recipe, target: Target, stage: Stage, step: StepKind) -> StageGraphs:
+    """The graphs of one pipeline rank for one kind of step."""
+    layout = workload.layout
+    dims = rank_dims(
+        workload.model,
+        layout,
+        tokens=padded_tokens(workload, recipe),
+        sequence=workload.batch.sequence,
+        sequences=workload.batch.micro_sequences,
+    )
+    weights, prepared, prepared_defaults = _weights(workload, recipe, target, stage, step, dims)
+    low = _lowering(f"stage{stage.index}.microbatch", workload, recipe, target, step)
+    decoder = Decoder(low, workload.model, layout, dims, prepared)
+    forward = _microbatch(decoder, workload, recipe, stage)
+    raw = low.builder.graph()
+    amax_fuses = low.recipe.timing == "current" or recipe.amax.kernel == "fused_producer"
+    return StageGraphs(
+        stage=stage,
+        weights=weights,
+        microbatch=fuse(raw, recipe.fusion, target, amax_fuses=amax_fuses),
+        parameters=_parameters(workload, stage, dims),
+        forward=forward,
+        saved_bytes=_saved_bytes(raw, forward),
+        defaults={**prepared_defaults, **low.defaults},
+    )
+
+
+def _lowering(name: str, workload: Training, recipe: Recipe, target: Target, step: StepKind) -> Lowering:
+    layout = workload.layout
+    group = (layout.tp * layout.cp * layout.dp, 1)
+    return Lowering(Builder(name), recipe, target, step=step, amax_group=group)
+
+
+def _exempt(recipe: Recipe, layer: int, layers: int) -> bool:
+    exceptions = recipe.exceptions
+    return layer < exceptions.first_layers or layer >= layers - exceptions.last_layers
+
+
+def signature(workload: Training, recipe: Recipe, stage: Stage) -> tuple[tuple[int, ...], ...]:
+    """What decides a stage's time: per piece its units, with layers told apart only by whether the recipe applies."""
+    layers = workload.model.layers
+    return tuple(
+        tuple(unit if unit < 0 else int(_exempt(recipe, unit, layers)) for unit in piece) for piece in stage.pieces
+    )
+
+
+def _weights(
+    workload: Training, recipe: Recipe, target: Target, stage: Stage, step: StepKind, dims: Dims
+) -> tuple[Graph, dict[str, Weight], dict[str, str]]:
+    low = _lowering(f"stage{stage.index}.weights", workload, recipe, target, step)
+    prepared: dict[str, Weight] = {}
+    for layer in stage.layers:
+        exempt = _exempt(recipe, layer, workload.model.layers)
+        for kind in ("qkv", "proj", "fc1", "fc2"):
+            name = f"L{layer}.{kind}"
+            prepared[name] = prepare_weight(low, name, dims.weight_shape(kind), layer=layer, exempt=exempt)
+    if stage.heads:
+        prepared["head"] = prepare_weight(low, "head", dims.weight_shape("head"), layer=None, exempt=True)
+    low.update_state("weights")
+    return low.builder.graph(), prepared, low.defaults
+
+
+def _microbatch(decoder: Decoder, workload: Training, recipe: Recipe, stage: Stage) -> frozenset[str]:
+    """Forward through the rank's pieces, then backward; gives the names of the forward nodes. Each piece's result goes to the next rank under what follows.
+
+    In the steady state of an interleaved pipeline the piece that runs next belongs to another microbatch, so nothing
+    here waits for a neighbour; the last transfer of one microbatch is drawn at the start of the next.
+    """
+    low, dims, layers = decoder.low, decoder.dims, workload.model.layers
+    sends = workload.layout.pp > 1
+    shape = (dims.shard_tokens, dims.hidden)
+    if sends:
+        _send(decoder, workload, low.state("previous.gradient", shape, "bf16"), "previous")
+    ends: list[str] = []
+    for turn, piece in enumerate(stage.pieces):
+        x = decoder.embed() if piece and piece[0] < 0 and piece[0] != HEAD else low.state(f"piece{turn}.in", shape, "bf16")
+        for layer in piece:
+            if layer >= 0:
+                x = decoder.forward(x, layer, exempt=_exempt(recipe, layer, layers))
+        if HEAD in piece:
+            x = decoder.head(x)
+        elif sends and piece:
+            _send(decoder, workload, x, f"piece{turn}.forward")
+        ends.append(x)
+    low.update_state("forward")
+    forward = low.builder.node_names()
+    for turn in range(len(stage.pieces) - 1, -1, -1):
+        piece = stage.pieces[turn]
+        grad = ends[turn] if HEAD in piece else low.state(f"piece{turn}.gradient", shape, "bf16")
+        for layer in reversed(piece):
+            if layer >= 0:
+                grad = decoder.backward(grad, layer, exempt=_exempt(recipe, layer, layers))
+        if piece and piece[0] < 0 and piece[0] != HEAD:
+            decoder.embed_backward(grad)
+        elif sends and turn:
+            _send(decoder, workload, grad, f"piece{turn}.backward")
+    low.update_state("backward")
+    return forward
+
+
+def _send(decoder: Decoder, workload: Training, tensor: str, label: str) -> None:
+    ranks, stride = workload.layout.group("pp")
+    params = CollectiveParams(
+        group="pp",
+        ranks=ranks,
+        stride=stride,
+        overlapped=decoder.low.target.overlap("pipeline", "plain"),
+        overlap_name="pipeline",
+    )
+    decoder.builder.add("send_recv", params, (tensor,), (f"{label}.sent",), role=f"pipeline.{label}")
+
+
+def _parameters(workload: Training, stage: Stage, dims: Dims) -> int:
+    matrices = sum(
+        rows * columns for rows, columns in (dims.weight_shape(kind) for kind in ("qkv", "proj", "fc1", "fc2"))
+    )
+    total = len(stage.layers) * (matrices + 2 * dims.hidden)
+    table = dims.vocabulary * dims.hidden
+    total += table if stage.embeds else 0
+    own_head = stage.heads and not (workload.model.tied_embeddings and stage.embeds)
+    return total + (table + dims.hidden if own_head else dims.hidden if stage.heads else 0)
+
+
+def _saved_bytes(graph: Graph, forward: frozenset[str]) -> int:
+    """Bytes written by forward and read by backward: what a microbatch keeps alive."""
+    made = {name for node in graph.nodes if node.name in forward for name in node.outputs}
+    kept = {name for node in graph.nodes if node.name not in forward for name in node.inputs if name in made}
+    return sum(graph.tensors[name].bytes for name in sorted(kept))
+
+
+# The tail of a step: what has a first closed form
+
+
+@dataclass(frozen=True, slots=True)
+class TailTraffic:
+    """The data-parallel transfers of one rank, over data and context parallel ranks joined."""
+
+    gradients: Collective
+    parameters: Collective
+
+
+def tail_traffic(workload: Training, parameters: int) -> TailTraffic:
+    """Reduce-scatter of gradients and all-gather of parameters (an all-reduce where the optimiser is not sharded)."""
+    ranks, stride = workload.layout.group("dp_cp")
+    gradient_bytes = {"fp32": 4, "bf16": 2}[workload.optimizer.gradient_format]
+    sharded = workload.optimizer.sharded
+    gradients = Collective(
+        "reduce_scatter" if sharded else "all_reduce", "dp_cp", ranks, parameters * gradient_bytes, stride
+    )
+    gathered = Collective("all_gather", "dp_cp", ranks if sharded else 1, parameters * 2, stride)
+    return TailTraffic(gradients, gathered)
+
+
+def exposed_picoseconds(traffic_picoseconds: int, pass_picoseconds: int, workload: Training) -> int:
+    """Part of a data-parallel transfer that no compute hides.
+
+    The transfer is cut over the rank's pieces. A piece's gradients are ready when its last microbatch has passed, and
+    the pieces before it still run: (vp - 1) / vp of one group of pp microbatches (the order of an interleaved
+    pipeline), during which all but the last piece's share can move. Parameters mirror it at the start of a step.
+    """
+    pieces = workload.layout.vp
+    group = min(workload.layout.pp, workload.microbatches) if pieces > 1 else 1
+    window = pass_picoseconds * group * (pieces - 1) // pieces
+    return max(ceil_div(traffic_picoseconds, pieces), traffic_picoseconds - window) if traffic_picoseconds else 0
+
+
+def bubble_picoseconds(microbatch_picoseconds: int, workload: Training) -> int:
+    """Waits for other stages: (pp - 1) / vp microbatches of fill and drain together (1F1B, interleaved)."""
+    return ceil_div(microbatch_picoseconds * (workload.layout.pp - 1), workload.layout.vp)
+
+
+def tail(workload: Training, parameters: int, *, gradients: int, gathered: int, bubble: int) -> Graph:
+    """End of the step as named nodes, given the closed-form times in picoseconds."""
+    builder = Builder("tail")
+    last: tuple[str, ...] = ()
+    for op, name, picoseconds in (
+        ("bubble", "pipeline.bubble", bubble),
+        ("exposed_traffic", "gradients.exposed", gradients),
+    ):
+        if picoseconds:
+            builder.add(op, ElapsedParams(picoseconds), (), (), name=name, role=name, after=last)
+            last = (name,)
+    ranks, _ = workload.layout.group("dp_cp")
+    optimizer = workload.optimizer
+    shard = ceil_div(parameters, ranks) if optimizer.sharded else parameters
+    params = OptimizerParams(
+        parameters=shard, master_bytes=optimizer.master_bytes, moment_bytes=optimizer.moment_bytes
+    )
+    state = builder.input("optimizer.state", (shard,), "fp32")
+    builder.add("optimizer_step", params, (state,), ("optimizer.next",), name="optimizer", role="optimizer", after=last)
+    if gathered:
+        builder.add(
+            "exposed_traffic", ElapsedParams(gathered), (), (), name="parameters.exposed", role="parameters.exposed",
+            after=("optimizer",),
+        )  # fmt: skip
+    return builder.graph()
+

@@ -1,0 +1,142 @@
+"""A workload: what is trained or run, how it is cut over devices, with which recipe and software."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from hwmodel.errors import ParameterError
+from hwmodel.graph import Layout
+from hwmodel.models.spec import ModelSpec
+from hwmodel.recipes.recipe import Recipe
+
+GRADIENT_FORMATS = ("fp32", "bf16")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sequences of one optimiser step, of one microbatch, and their length in tokens."""
+
+    global_sequences: int
+    micro_sequences: int
+    sequence: int
+
+    def __post_init__(self) -> None:
+        for name, shown in (("global_sequences", "global"), ("micro_sequences", "micro"), ("sequence", "sequence")):
+            if getattr(self, name) < 1:
+                raise ParameterError(f"batch.{shown}", f"must be >= 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """Adam in mixed precision, its state sharded over data-parallel ranks or not."""
+
+    sharded: bool = True
+    gradient_format: str = "fp32"
+    """Format in which gradients are summed over data-parallel ranks."""
+    master_bytes: int = 4
+    moment_bytes: int = 8
+    """Both moments together, per parameter."""
+
+    def __post_init__(self) -> None:
+        if self.gradient_format not in GRADIENT_FORMATS:
+            raise ParameterError(
+                "optimizer.gradient_format",
+                f"must be one of {', '.join(GRADIENT_FORMATS)}, got '{self.gradient_format}'",
+            )
+        for name in ("master_bytes", "moment_bytes"):
+            if getattr(self, name) < 0:
+                raise ParameterError(f"optimizer.{name}", f"must be >= 0, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """One optimiser step of a dense decoder."""
+
+    name: str
+    model: ModelSpec
+    batch: Batch
+    layout: Layout
+    recipe: Recipe = Recipe()
+    schedule: str = "overlap"
+    software: str = "mature"
+    optimizer: Optimizer = Optimizer()
+    steps: int = 0
+    """Steady steps to list; 0 for one interval period."""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        layout, batch = self.layout, self.batch
+        per_rank = layout.dp * batch.micro_sequences
+        if batch.global_sequences % per_rank:
+            raise ParameterError(
+                "batch.global", f"must be a multiple of parallel.dp x batch.micro = {per_rank}, got {batch.global_sequences}"
+            )
+        if batch.sequence % layout.cp:
+            raise ParameterError("batch.sequence", f"must be a multiple of parallel.cp={layout.cp}, got {batch.sequence}")
+        if layout.vp > 1 and self.microbatches % layout.pp:
+            raise ParameterError(
+                "parallel.vp",
+                f"interleaved stages need microbatches in multiples of parallel.pp={layout.pp}, got {self.microbatches}",
+            )
+        if layout.pp * layout.vp > self.model.layers + 2:
+            raise ParameterError(
+                "parallel.vp",
+                f"pp x vp must be <= layers + 2 = {self.model.layers + 2}, got {layout.pp * layout.vp}",
+            )
+        if self.steps < 0:
+            raise ParameterError("steps", f"must be >= 0, got {self.steps}")
+
+    @property
+    def microbatches(self) -> int:
+        """Microbatches each data-parallel rank runs per step."""
+        return self.batch.global_sequences // (self.layout.dp * self.batch.micro_sequences)
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens of one optimiser step over all devices."""
+        return self.batch.global_sequences * self.batch.sequence
+
+
+@dataclass(frozen=True, slots=True)
+class TensorLine:
+    """A tensor of a hand-written graph."""
+
+    name: str
+    shape: tuple[int, ...]
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpLine:
+    """An op of a hand-written graph: one of the registered ops, or 'linear', which the recipe lowers."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    name: str = ""
+    params: object = None
+    backward: bool = True
+    """For 'linear': dgrad and wgrad as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandGraph:
+    """Tensors and ops written by hand, for one device."""
+
+    name: str
+    tensors: tuple[TensorLine, ...]
+    ops: tuple[OpLine, ...]
+    recipe: Recipe = Recipe()
+    schedule: str = "overlap"
+    software: str = "mature"
+    layout: Layout = field(default_factory=Layout)
+    steps: int = 0
+    notes: tuple[str, ...] = ()
+
+
+Workload = Training | HandGraph
+
+
+def describe(layout: Layout) -> dict[str, int | bool]:
+    """The layout as plain values for results."""
+    return {item.name: getattr(layout, item.name) for item in fields(layout)} | {"devices": layout.ranks}
