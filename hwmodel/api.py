@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hwmodel.config.device import load_device, load_software
 from hwmodel.config.workload import load_workload, presets
-from hwmodel.device import Device
 from hwmodel.recipes.recipe import Recipe
 from hwmodel.simulation import Machine, Simulation
 from hwmodel.simulation import simulate as run
 from hwmodel.simulation.result import Result
-from hwmodel.workload import Workload
+
+if TYPE_CHECKING:
+    from hwmodel.device import Device
+    from hwmodel.workload import Workload
 
 Progress = Callable[[str], None]
 DEFAULT_RECIPES = ("bf16", "delayed", "current", "mxfp8")
@@ -29,7 +32,9 @@ class Comparison:
 class Session:
     """One workload file on one device: loads once, simulates each distinct recipe once."""
 
-    def __init__(self, workload: str, device: str | Device, *, sets: Sequence[str] = (), recipe: str | None = None) -> None:
+    def __init__(
+        self, workload: str, device: str | Device, *, sets: Sequence[str] = (), recipe: str | None = None
+    ) -> None:
         """``sets`` are ``path=value`` edits; those under ``device.`` and ``software.`` go to their own files.
 
         Raises:
@@ -57,9 +62,7 @@ class Session:
         return replace(self._done[key], recipe=recipe)
 
 
-def simulate(
-    workload: str, device: str | Device, *, recipe: str | None = None, sets: Sequence[str] = ()
-) -> Result:
+def simulate(workload: str, device: str | Device, *, recipe: str | None = None, sets: Sequence[str] = ()) -> Result:
     """Simulate a workload (name or path) on a device (name, path or object); ``sets`` are ``path=value`` edits."""
     return Session(workload, device, sets=sets, recipe=recipe).result()
 

@@ -179,6 +179,8 @@ class _Build:
                 path=file.promotion.path or "",
                 units=file.promotion.units,
                 largest_tile_elements=file.promotion.largest_tile_elements,
+                outer_scale_elements_per_cycle=file.promotion.outer_scale_elements_per_cycle,
+                kernel=file.promotion.kernel,
             ),
             gemm_variants={
                 name: GemmVariant(_tiles(variant.tiles), variant.promotion, variant.accumulators)
@@ -204,6 +206,7 @@ class _Build:
             operand_buffer_bytes=matrix.operand_buffer_bytes,
             scales_share_accumulator=matrix.scales_share_accumulator,
             epilogue_overlaps=matrix.epilogue_overlaps,
+            scale_load_bytes_per_cycle=matrix.scale_load_bytes_per_cycle,
             scale_copies=matrix.scale_copies,
         )
 

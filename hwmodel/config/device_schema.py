@@ -164,6 +164,8 @@ class MatrixSchema(Schema):
     native_scaling: tuple[NativeScalingSchema, ...]
     tiles: tuple[TileSchema, ...]
 
+    scale_load_bytes_per_cycle: Annotated[float, Real(ge=0)] = 0.0
+    """Rate at which the matrix pipe itself loads native block scales, in turn with its products; 0: beside them."""
     scale_copies: PositiveInteger = 1
     """Copies of each block scale in the accumulator memory, where block scales are held there."""
     gemm_variants: dict[str, GemmVariantSchema] = Field(default_factory=dict)
@@ -206,6 +208,10 @@ class PromotionSchema(Schema):
     path: Text | None = None
     units: tuple[Text, ...] = ()
     largest_tile_elements: Count = 0
+    outer_scale_elements_per_cycle: Annotated[float, Real(ge=0)] = 0.0
+    """Rate of multiplying a row's scale by a column's, where both operands have one for each; 0 where it hides."""
+    kernel: Literal["two_group", "serial"] = "two_group"
+    """How the broken K loop runs unless the software set names a kernel."""
 
 
 class LevelSchema(Schema):

@@ -108,6 +108,9 @@ class MatrixUnit:
     """Block scales are held in the accumulator memory (tensor memory), so they take room from tiles."""
     epilogue_overlaps: bool
     """A second accumulator buffer lets the epilogue run under the next tile's main loop."""
+    scale_load_bytes_per_cycle: float = 0.0
+    """Rate per core at which the matrix pipe itself loads native block scales, in turn with its products; 0 where they
+    arrive beside them."""
     scale_copies: int = 1
     """Copies of each block scale in the accumulator memory, where ``scales_share_accumulator`` (one per lane group)."""
 
@@ -137,6 +140,15 @@ class PromotionFact:
     """Resources held while a promoting kernel runs (vector cores on an NPU)."""
     largest_tile_elements: int = 0
     """Largest m*n of a tile once two accumulators are live; 0 for no limit."""
+    outer_scale_elements_per_cycle: float = 0.0
+    """Rate at which those lanes multiply a row's scale by a column's, where both operands have one for each, in turn
+    with the multiply-adds; 0 where that hides."""
+    kernel: str = PROMOTIONS[0]
+    """How it runs unless the software set names a kernel: 'two_group' or 'serial'."""
+
+    def __post_init__(self) -> None:
+        if self.kernel not in PROMOTIONS:
+            raise ParameterError("promotion.kernel", f"must be one of {', '.join(PROMOTIONS)}, got '{self.kernel}'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +158,7 @@ class GemmVariant:
     tiles: tuple[Tile, ...] = ()
     """Its own tiles; empty for the device's list."""
     promotion: str = ""
-    """'two_group' or 'serial'; '' for two_group."""
+    """'two_group' or 'serial'; '' for the device's own."""
     accumulators: int = 0
     """Most accumulators it keeps per core (1 exposes the epilogue); 0 for as many as fit."""
 

@@ -31,7 +31,7 @@ class Gemm:
     promote_every: int = 0
     """Elements of k after which vector lanes scale the partial sum and add it up; 0 where the K loop is unbroken."""
     epilogue_scale_vectors: int = 0
-    """Row or column scale vectors applied once at the end (per-row scaling): 0, 1 or 2."""
+    """Row or column scale vectors applied by vector lanes, at the end or at every promotion: 0, 1 or 2."""
     kernel: str = ""
     """Name of a kernel variant of the software set, '' for the device's own list."""
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hwmodel.errors import ParameterError
 from hwmodel.graph import Layout, TensorSpec
-from hwmodel.models.spec import ModelSpec
 from hwmodel.ops.attention import AttentionParams
 from hwmodel.ops.collective import CollectiveParams
 from hwmodel.ops.columns import SliceParams
@@ -19,9 +19,13 @@ from hwmodel.ops.embedding import EmbeddingParams
 from hwmodel.ops.residual_add import ResidualAddParams
 from hwmodel.ops.rmsnorm import RmsNormParams
 from hwmodel.ops.rope import RopeParams
-from hwmodel.ops.views import ConcatParams
 from hwmodel.ops.swiglu import SwigluParams
-from hwmodel.recipes.lowering import Delivery, Gather, LocalCopy, Lowering, Operand
+from hwmodel.ops.views import ConcatParams
+from hwmodel.recipes.copies import Delivery, Gather, LocalCopy, Operand
+
+if TYPE_CHECKING:
+    from hwmodel.models.spec import ModelSpec
+    from hwmodel.recipes.lowering import Lowering
 
 WEIGHTS = ("qkv", "proj", "fc1", "fc2")
 
@@ -70,9 +74,7 @@ def rank_dims(spec: ModelSpec, layout: Layout, *, tokens: int, sequence: int, se
             "parallel.tp", f"must divide or be a multiple of key_value_heads={spec.key_value_heads}, got {layout.tp}"
         )
     if tokens % layout.sequence_shards:
-        raise ParameterError(
-            "parallel.tp", f"must divide the {tokens} rows of a microbatch on a rank, got {layout.tp}"
-        )
+        raise ParameterError("parallel.tp", f"must divide the {tokens} rows of a microbatch on a rank, got {layout.tp}")
     key_value_heads = max(1, spec.key_value_heads // layout.tp)
     queries = spec.query_width // layout.tp
     keys_values = 2 * key_value_heads * spec.head_size
@@ -114,7 +116,9 @@ def prepare_weight(low: Lowering, name: str, shape: tuple[int, int], *, layer: i
 class Decoder:
     """Adds blocks to the graph of a `Lowering`; keeps what backward needs from forward."""
 
-    def __init__(self, low: Lowering, spec: ModelSpec, layout: Layout, dims: Dims, weights: Mapping[str, Weight]) -> None:
+    def __init__(
+        self, low: Lowering, spec: ModelSpec, layout: Layout, dims: Dims, weights: Mapping[str, Weight]
+    ) -> None:
         self.low = low
         self.builder = low.builder
         self.spec = spec
@@ -127,7 +131,7 @@ class Decoder:
 
     # Building blocks
 
-    def _add(self, op: str, params: object, inputs: tuple[str, ...], out: str, layer: int | None, role: str) -> str:
+    def _add(self, op: str, params: object, inputs: tuple[str, ...], out: str, *, layer: int | None, role: str) -> str:
         (name,) = self.builder.add(op, params, inputs, (out,), layer=layer, role=role)
         return name
 
@@ -158,10 +162,12 @@ class Decoder:
             overlapped=self.low.target.overlap(overlap, "plain"),
             overlap_name=overlap,
         )
-        return self._add("reduce_scatter" if self.layout.sp else "all_reduce", params, (partial,), out, layer, role)
+        return self._add(
+            "reduce_scatter" if self.layout.sp else "all_reduce", params, (partial,), out, layer=layer, role=role
+        )
 
     def _row_parallel(self, delivery: Delivery, weight: str, out: str, layer: int | None, label: str) -> str:
-        """fprop whose output is summed over the group: in pieces, each reduced under the next one's GEMM."""
+        """Fprop whose output is summed over the group: in pieces, each reduced under the next one's GEMM."""
         low, ranks = self.low, self.layout.tp
         a = low.fetch(delivery, "fprop")
         b = self._weight(weight, "fprop")
@@ -180,19 +186,17 @@ class Decoder:
             self._reduce(partial, f"{out}.{index}", layer, f"{label}.reduce_scatter", overlap)
             for index, partial in enumerate(partials)
         )
-        return self._add("concat", ConcatParams(axis=0), reduced, out, layer, f"{label}.concat")
+        return self._add("concat", ConcatParams(axis=0), reduced, out, layer=layer, role=f"{label}.concat")
 
     def _join(self, pieces: tuple[str, ...], out: str, layer: int | None, label: str) -> str:
         if len(pieces) == 1:
             return pieces[0]
-        return self._add("concat", ConcatParams(axis=0), pieces, out, layer, f"{label}.concat")
+        return self._add("concat", ConcatParams(axis=0), pieces, out, layer=layer, role=f"{label}.concat")
 
     def _wgrad(self, name: str, g: Operand, x: Operand, layer: int | None, label: str) -> None:
         """Add this microbatch's weight gradient to the FP32 main gradient."""
         main = self.low.state(f"{name}.grad", self.weights[name].shape, "fp32")
-        self.low.gemm(
-            g, x, use="wgrad", out=f"{name}.grad.next", label=f"{label}.wgrad", layer=layer, accumulator=main
-        )
+        self.low.gemm(g, x, use="wgrad", out=f"{name}.grad.next", label=f"{label}.wgrad", layer=layer, accumulator=main)
 
     def _norm_weight(self, name: str) -> str:
         return self.low.state(name, (self.dims.hidden,), "bf16")
@@ -203,30 +207,47 @@ class Decoder:
         """One block; returns its output, sharded as its input."""
         d, low, p = self.dims, self.low, f"L{layer}"
         overlaps = {"fprop": "gather_fprop", "wgrad": "bulk_gather_wgrad"}
-        x1 = self._add("rmsnorm", RmsNormParams(), (x, self._norm_weight(f"{p}.norm1")), f"{p}.x1", layer, "norm1")
+        x1 = self._add(
+            "rmsnorm", RmsNormParams(), (x, self._norm_weight(f"{p}.norm1")), f"{p}.x1", layer=layer, role="norm1"
+        )
         gathered = self._gather(overlaps, ("fprop",))
-        dx1 = low.deliver(x1, role="x", uses=("fprop", "wgrad"), label="qkv", layer=layer, gather=gathered, exempt=exempt)
+        dx1 = low.deliver(
+            x1, role="x", uses=("fprop", "wgrad"), label="qkv", layer=layer, gather=gathered, exempt=exempt
+        )
         pieces = low.gemm(
             low.fetch(dx1, "fprop"), self._weight(f"{p}.qkv", "fprop"), use="fprop", out=f"{p}.qkv_out",
             label="qkv.fprop", layer=layer,
         )  # fmt: skip
         qkv = self._join(pieces, f"{p}.qkv_out", layer, "qkv")
-        rotated = self._add("rope", RopeParams(rotated_columns=d.qkv - d.keys_values // 2), (qkv,), f"{p}.rotated", layer, "rope")
+        rotated = self._add(
+            "rope",
+            RopeParams(rotated_columns=d.qkv - d.keys_values // 2),
+            (qkv,),
+            f"{p}.rotated",
+            layer=layer,
+            role="rope",
+        )
         attended = self._attention(rotated, layer)
         dx2 = low.deliver(attended, role="x", uses=("fprop", "wgrad"), label="proj", layer=layer, exempt=exempt)
         projected = self._row_parallel(dx2, f"{p}.proj", f"{p}.proj_out", layer, "proj")
-        middle = self._add("residual_add", ResidualAddParams(), (x, projected), f"{p}.middle", layer, "residual1")
-        x3 = self._add("rmsnorm", RmsNormParams(), (middle, self._norm_weight(f"{p}.norm2")), f"{p}.x3", layer, "norm2")
-        dx3 = low.deliver(x3, role="x", uses=("fprop", "wgrad"), label="fc1", layer=layer, gather=gathered, exempt=exempt)
+        middle = self._add(
+            "residual_add", ResidualAddParams(), (x, projected), f"{p}.middle", layer=layer, role="residual1"
+        )
+        x3 = self._add(
+            "rmsnorm", RmsNormParams(), (middle, self._norm_weight(f"{p}.norm2")), f"{p}.x3", layer=layer, role="norm2"
+        )
+        dx3 = low.deliver(
+            x3, role="x", uses=("fprop", "wgrad"), label="fc1", layer=layer, gather=gathered, exempt=exempt
+        )
         pieces = low.gemm(
             low.fetch(dx3, "fprop"), self._weight(f"{p}.fc1", "fprop"), use="fprop", out=f"{p}.gate_up",
             label="fc1.fprop", layer=layer,
         )  # fmt: skip
         gate_up = self._join(pieces, f"{p}.gate_up", layer, "fc1")
-        x4 = self._add("swiglu", SwigluParams(), (gate_up,), f"{p}.x4", layer, "swiglu")
+        x4 = self._add("swiglu", SwigluParams(), (gate_up,), f"{p}.x4", layer=layer, role="swiglu")
         dx4 = low.deliver(x4, role="x", uses=("fprop", "wgrad"), label="fc2", layer=layer, exempt=exempt)
         down = self._row_parallel(dx4, f"{p}.fc2", f"{p}.fc2_out", layer, "fc2")
-        out = self._add("residual_add", ResidualAddParams(), (middle, down), f"{p}.out", layer, "residual2")
+        out = self._add("residual_add", ResidualAddParams(), (middle, down), f"{p}.out", layer=layer, role="residual2")
         self._deliveries.update({f"{p}.qkv": dx1, f"{p}.proj": dx2, f"{p}.fc1": dx3, f"{p}.fc2": dx4})
         self._saved.update({f"{p}.x": x, f"{p}.rotated": rotated, f"{p}.attended": attended})
         self._saved.update({f"{p}.middle": middle, f"{p}.gate_up": gate_up})
@@ -251,15 +272,19 @@ class Decoder:
         inputs: tuple[str, ...] = (rotated,)
         ranks, stride = self.layout.group("cp")
         if ranks > 1:
-            own = self._add("slice", SliceParams(axis=1, start=d.queries, stop=d.qkv), (rotated,), f"{p}.kv", layer, "kv")
+            own = self._add(
+                "slice", SliceParams(axis=1, start=d.queries, stop=d.qkv), (rotated,), f"{p}.kv", layer=layer, role="kv"
+            )
             params = CollectiveParams(
                 group="cp", ranks=ranks, stride=stride, overlap_name="context_gather",
                 overlapped=self.low.target.overlap("context_gather", "plain"),
             )  # fmt: skip
-            whole = self._add("all_gather", params, (own,), f"{p}.kv_all", layer, "attention.gather")
+            whole = self._add("all_gather", params, (own,), f"{p}.kv_all", layer=layer, role="attention.gather")
             self._saved[f"{p}.kv_all"] = whole
             inputs = (rotated, whole)
-        return self._add("attention", self._attention_params(backward=False), inputs, f"{p}.x2", layer, "attention")
+        return self._add(
+            "attention", self._attention_params(backward=False), inputs, f"{p}.x2", layer=layer, role="attention"
+        )
 
     # Backward
 
@@ -268,26 +293,30 @@ class Decoder:
         p = f"L{layer}"
         grad_x4 = self._row_parallel_backward(grad, "fc2", layer, exempt=exempt)
         grad_gate_up = self._add(
-            "swiglu", SwigluParams(backward=True), (grad_x4, self._saved[f"{p}.gate_up"]), f"{p}.g2", layer,
-            "swiglu.backward",
+            "swiglu", SwigluParams(backward=True), (grad_x4, self._saved[f"{p}.gate_up"]), f"{p}.g2", layer=layer,
+            role="swiglu.backward",
         )  # fmt: skip
         grad_x3 = self._column_parallel_backward(grad_gate_up, "fc1", layer, exempt=exempt)
-        grad_middle = self._norm_backward(grad_x3, grad, f"{p}.middle", "norm2", layer, f"{p}.g3")
+        grad_middle = self._norm_backward(grad_x3, grad, f"{p}.middle", "norm2", layer=layer, out=f"{p}.g3")
         grad_x2 = self._row_parallel_backward(grad_middle, "proj", layer, exempt=exempt)
         grad_rotated = self._attention_backward(grad_x2, layer)
         d = self.dims
         params = RopeParams(rotated_columns=d.qkv - d.keys_values // 2, backward=True)
-        grad_qkv = self._add("rope", params, (grad_rotated,), f"{p}.g4", layer, "rope.backward")
+        grad_qkv = self._add("rope", params, (grad_rotated,), f"{p}.g4", layer=layer, role="rope.backward")
         grad_x1 = self._column_parallel_backward(grad_qkv, "qkv", layer, exempt=exempt)
-        return self._norm_backward(grad_x1, grad_middle, f"{p}.x", "norm1", layer, f"{p}.gx")
+        return self._norm_backward(grad_x1, grad_middle, f"{p}.x", "norm1", layer=layer, out=f"{p}.gx")
 
-    def _norm_backward(self, grad: str, residual: str, saved: str, norm: str, layer: int, out: str) -> str:
+    def _norm_backward(self, grad: str, residual: str, saved: str, norm: str, *, layer: int, out: str) -> str:
         inputs = (grad, self._saved[saved], self._norm_weight(f"L{layer}.{norm}"))
-        inner = self._add("rmsnorm", RmsNormParams(backward=True), inputs, f"{out}.inner", layer, f"{norm}.backward")
-        return self._add("residual_add", ResidualAddParams(), (inner, residual), out, layer, f"{norm}.residual.backward")
+        inner = self._add(
+            "rmsnorm", RmsNormParams(backward=True), inputs, f"{out}.inner", layer=layer, role=f"{norm}.backward"
+        )
+        return self._add(
+            "residual_add", ResidualAddParams(), (inner, residual), out, layer=layer, role=f"{norm}.residual.backward"
+        )
 
     def _row_parallel_backward(self, grad: str, name: str, layer: int, *, exempt: bool) -> str:
-        """proj and fc2: gather the gradient (in ring pieces under dgrad where software can), dgrad, wgrad."""
+        """Proj and fc2: gather the gradient (in ring pieces under dgrad where software can), dgrad, wgrad."""
         low, p = self.low, f"L{layer}"
         gather = self._gather({"dgrad": "gather_dgrad", "wgrad": "bulk_gather_wgrad"}, ("dgrad",))
         # The gradient is also a residual's, so its casts carry the linear layer's name.
@@ -306,7 +335,7 @@ class Decoder:
         return grad_in
 
     def _column_parallel_backward(self, grad: str, name: str, layer: int, *, exempt: bool) -> str:
-        """qkv and fc1: re-gather the input under dgrad, reduce-scatter dgrad's output under wgrad."""
+        """Qkv and fc1: re-gather the input under dgrad, reduce-scatter dgrad's output under wgrad."""
         low, p = self.low, f"L{layer}"
         delivered = low.deliver(
             grad, role="g", uses=("dgrad", "wgrad"), label=f"{name}.grad", layer=layer, exempt=exempt
@@ -331,7 +360,7 @@ class Decoder:
         saved, params = self._saved, self._attention_params(backward=True)
         if self.layout.cp == 1:
             inputs = (grad, saved[f"{p}.rotated"], saved[f"{p}.attended"])
-            return self._add("attention", params, inputs, f"{p}.grad_rotated", layer, "attention.backward")
+            return self._add("attention", params, inputs, f"{p}.grad_rotated", layer=layer, role="attention.backward")
         inputs4 = (grad, saved[f"{p}.rotated"], saved[f"{p}.kv_all"], saved[f"{p}.attended"])
         grad_qkv, grad_kv = self.builder.add(
             "attention", params, inputs4, (f"{p}.grad_rotated.own", f"{p}.grad_kv_all"), layer=layer,
@@ -342,9 +371,13 @@ class Decoder:
             group="cp", ranks=ranks, stride=stride, overlap_name="context_gather",
             overlapped=self.low.target.overlap("context_gather", "plain"),
         )  # fmt: skip
-        own = self._add("reduce_scatter", scatter, (grad_kv,), f"{p}.grad_kv", layer, "attention.reduce_scatter")
+        own = self._add(
+            "reduce_scatter", scatter, (grad_kv,), f"{p}.grad_kv", layer=layer, role="attention.reduce_scatter"
+        )
         columns = SliceParams(axis=1, start=self.dims.queries, stop=self.dims.qkv)
-        return self._add("overlay", columns, (grad_qkv, own), f"{p}.grad_rotated", layer, "attention.overlay")
+        return self._add(
+            "overlay", columns, (grad_qkv, own), f"{p}.grad_rotated", layer=layer, role="attention.overlay"
+        )
 
     # Ends of the model
 
@@ -354,7 +387,7 @@ class Decoder:
         tokens = self.low.state("tokens", (d.tokens,), "int32")
         table = self.low.state("embedding.table", (d.vocabulary, d.hidden), "bf16")
         params = EmbeddingParams(vocabulary=d.vocabulary, hidden=d.hidden)
-        looked_up = self._add("embedding", params, (tokens, table), "embedding.partial", None, "embedding")
+        looked_up = self._add("embedding", params, (tokens, table), "embedding.partial", layer=None, role="embedding")
         return self._reduce(looked_up, "embedding.out", None, "embedding.reduce_scatter", "")
 
     def embed_backward(self, grad: str) -> None:
@@ -365,12 +398,14 @@ class Decoder:
         whole = self.low.fetch(delivered, "fprop").copy.data
         params = EmbeddingParams(vocabulary=d.vocabulary, hidden=d.hidden, backward=True)
         tokens = self.low.state("tokens", (d.tokens,), "int32")
-        self._add("embedding", params, (whole, tokens), "embedding.grad", None, "embedding.backward")
+        self._add("embedding", params, (whole, tokens), "embedding.grad", layer=None, role="embedding.backward")
 
     def head(self, x: str) -> str:
         """Final norm, output projection in BF16, loss and their backward; returns the gradient of ``x``."""
         d, low = self.dims, self.low
-        normed = self._add("rmsnorm", RmsNormParams(), (x, self._norm_weight("final_norm")), "head.x", None, "final_norm")
+        normed = self._add(
+            "rmsnorm", RmsNormParams(), (x, self._norm_weight("final_norm")), "head.x", layer=None, role="final_norm"
+        )
         gather = self._gather({"fprop": "gather_fprop", "wgrad": "bulk_gather_wgrad"}, ())
         delivered = low.deliver(normed, role="x", uses=("fprop", "wgrad"), label="head", gather=gather, exempt=True)
         (logits,) = low.gemm(
@@ -378,14 +413,16 @@ class Decoder:
             label="head.fprop",
         )  # fmt: skip
         targets = low.state("targets", (d.tokens,), "int32")
-        loss = self._add("cross_entropy", CrossEntropyParams(), (logits, targets), "loss.partial", None, "loss")
+        loss = self._add(
+            "cross_entropy", CrossEntropyParams(), (logits, targets), "loss.partial", layer=None, role="loss"
+        )
         ranks, stride = self.layout.group("tp")
         if ranks > 1:
             params = CollectiveParams(group="tp", ranks=ranks, stride=stride)
-            loss = self._add("all_reduce", params, (loss,), "loss", None, "loss.all_reduce")
+            loss = self._add("all_reduce", params, (loss,), "loss", layer=None, role="loss.all_reduce")
         grad_logits = self._add(
-            "cross_entropy", CrossEntropyParams(backward=True), (logits, targets, loss), "head.grad_logits", None,
-            "loss.backward",
+            "cross_entropy", CrossEntropyParams(backward=True), (logits, targets, loss), "head.grad_logits", layer=None,
+            role="loss.backward",
         )  # fmt: skip
         grad = LocalCopy(grad_logits)
         (partial,) = low.gemm(
@@ -395,4 +432,6 @@ class Decoder:
         reduced = self._reduce(partial, "head.grad_in", None, "head.reduce_scatter", "dgrad_reduce_scatter")
         self._wgrad("head", Operand((grad,)), again, None, "head")
         inputs = (reduced, x, self._norm_weight("final_norm"))
-        return self._add("rmsnorm", RmsNormParams(backward=True), inputs, "head.gx", None, "final_norm.backward")
+        return self._add(
+            "rmsnorm", RmsNormParams(backward=True), inputs, "head.gx", layer=None, role="final_norm.backward"
+        )

@@ -29,9 +29,7 @@ class ModelSpec:
             if field.name not in ("name", "tied_embeddings") and value < 1:
                 raise ParameterError(field.name, f"must be >= 1, got {value}")
         if self.heads % self.key_value_heads:
-            raise ParameterError(
-                "key_value_heads", f"must divide heads={self.heads}, got {self.key_value_heads}"
-            )
+            raise ParameterError("key_value_heads", f"must divide heads={self.heads}, got {self.key_value_heads}")
 
     @property
     def query_width(self) -> int:
@@ -70,7 +68,9 @@ class ModelSpec:
         Tying the embeddings changes no FLOPs (case E-3).
         """
         linear = self.layers * self.layer_matrix_parameters + self.vocabulary * self.hidden
-        attention = self.layers * self.heads * attention_flops(sequence, sequence, self.head_size, self.head_size, "exact")
+        attention = (
+            self.layers * self.heads * attention_flops(sequence, sequence, self.head_size, self.head_size, "exact")
+        )
         return FLOPS_PER_MAC * linear * sequence + attention
 
     def training_flops(self, sequence: int) -> int:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from hwmodel.formats import ScaleLayout
 from hwmodel.graph import Graph, Node, Target
 from hwmodel.ops.fused import FusedParams, FusedPart
+
+if TYPE_CHECKING:
+    from hwmodel.formats import ScaleLayout
 
 PRODUCERS = frozenset(("rmsnorm", "swiglu"))
 CONSUMERS = frozenset(("quantise", "amax"))
@@ -72,13 +75,10 @@ def _merge(graph: Graph, producer: Node, consumers: list[Node], readers: dict[st
     for name in made:
         if any(reader.name not in inside for reader in readers.get(name, ())):
             consumed.add(name)
-    kept = tuple(
-        name for node in parts for name in node.outputs if name in consumed or not _read_inside(name, parts)
-    )
+    kept = tuple(name for node in parts for name in node.outputs if name in consumed or not _read_inside(name, parts))
     params = FusedParams(
-        tuple(
-            FusedPart(node.op, node.params, graph.specs(node.inputs), graph.specs(node.outputs)) for node in parts
-        )
+        tuple(FusedPart(node.op, node.params, graph.specs(node.inputs), graph.specs(node.outputs)) for node in parts),
+        keeps=tuple(name for name in kept if _read_inside(name, parts)),
     )
     role = "+".join((producer.role, *(node.role.rsplit(".", 1)[-1] for node in consumers)))
     return Node(producer.name, "fused", params, inputs, kept, producer.after, producer.layer, role)

@@ -6,78 +6,27 @@ scale. After lowering no code asks which recipe it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from hwmodel.errors import RefusedError
 from hwmodel.formats import FORMATS, ScaleLayout
-from hwmodel.graph import Target
-from hwmodel.ops.amax import AmaxParams
-from hwmodel.ops.build import Builder
 from hwmodel.ops.collective import CollectiveParams
 from hwmodel.ops.gemm import GemmParams
-from hwmodel.ops.quantise import QuantiseParams
 from hwmodel.ops.rearrange_scales import RearrangeScalesParams
-from hwmodel.ops.views import ConcatParams, SplitParams
 from hwmodel.ops.transpose import TransposeParams
 from hwmodel.ops.update_scale import UpdateScaleParams
-from hwmodel.recipes.recipe import Recipe, StepKind
+from hwmodel.ops.views import ConcatParams, SplitParams
+from hwmodel.recipes.cast import Cast
+from hwmodel.recipes.copies import ROW_USES, Delivery, Gather, LocalCopy, Operand, Place, payload, travelling
 from hwmodel.recipes.timings import TIMINGS, KnownScale, ScaleRequest
 
-ROW_USES = frozenset((("x", "fprop"), ("g", "dgrad"), ("w", "fprop")))
-"""(role, use) whose contraction axis is the tensor's last axis; the other use contracts over its rows."""
+if TYPE_CHECKING:
+    from hwmodel.graph import Target
+    from hwmodel.ops.amax import AmaxParams
+    from hwmodel.ops.build import Builder
+    from hwmodel.recipes.recipe import Recipe, StepKind
+
 AMAX_STREAM_OVERLAP = "amax_reduction"
-
-
-@dataclass(frozen=True, slots=True)
-class Gather:
-    """A tensor is sharded along its rows over a group and the GEMM needs all of it."""
-
-    group: str
-    ranks: int
-    stride: int
-    overlaps: Mapping[str, str]
-    """GEMM use -> name of the overlap this transfer can have there ('' for none)."""
-    ring: frozenset[str] = frozenset()
-    """Uses whose GEMM is cut in as many pieces as there are ranks, each starting when its piece has come."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalCopy:
-    """One copy of a tensor as it lies on this rank: data, scale table and how it is turned."""
-
-    data: str
-    scale: str = ""
-    layout: ScaleLayout | None = None
-    turned: bool = False
-    """Stored with the rows (the other contraction axis) last."""
-    in_gemm_order: bool = True
-    """The scale table is in the order the GEMM reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """What `Lowering.deliver` left behind for the uses of one tensor."""
-
-    name: str
-    role: str
-    copies: Mapping[str, LocalCopy]
-    """use -> copy."""
-    gather: Gather | None
-    label: str
-    layer: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A GEMM operand: its pieces (one, or one per ring step), each with the scale table that belongs to it."""
-
-    pieces: tuple[LocalCopy, ...]
-
-    @property
-    def copy(self) -> LocalCopy:
-        """The whole operand; only meaningful with one piece."""
-        return self.pieces[0]
 
 
 class Lowering:
@@ -123,21 +72,19 @@ class Lowering:
         scaled = tuple(use for use in uses if use not in precise)
         copies = {use: LocalCopy(tensor) for use in precise}
         if scaled and FORMATS.get(self.recipe.formats.of(role)).is_eight_bit:
-            copies.update(self._quantised(tensor, role, scaled, label, layer, gather))
+            copies.update(self._quantised(tensor, role, scaled, Place(label, layer, gather)))
         else:
             copies.update({use: LocalCopy(tensor) for use in scaled})
         return Delivery(tensor, role, copies, gather, label, layer)
 
-    def _quantised(
-        self, tensor: str, role: str, uses: tuple[str, ...], label: str, layer: int | None, gather: Gather | None
-    ) -> dict[str, LocalCopy]:
+    def _quantised(self, tensor: str, role: str, uses: tuple[str, ...], place: Place) -> dict[str, LocalCopy]:
         by_layout: dict[ScaleLayout, list[str]] = {}
         for use in uses:
             by_layout.setdefault(self._effective_layout(role, use), []).append(use)
         copies: dict[str, LocalCopy] = {}
         for index, (layout, same) in enumerate(by_layout.items()):
             name = tensor if index == 0 else f"{tensor}.{index}"
-            cast = _Cast(self, tensor, name, role, layout, label, layer, gather)
+            cast = Cast(self, tensor, name, role=role, layout=layout, place=place)
             copies.update(cast.copies(tuple(same)))
         return copies
 
@@ -255,7 +202,7 @@ class Lowering:
         if gather is None or gather.ranks == 1:
             return Operand((copy,))
         overlap = gather.overlaps.get(use, "")
-        overlapped = bool(overlap) and self.target.overlap(overlap, _payload(copy))
+        overlapped = bool(overlap) and self.target.overlap(overlap, payload(copy))
         if overlapped and use in gather.ring:
             return self._ring(copy, delivery, use, gather, overlap)
         return Operand((self._gathered(copy, delivery, use, gather, overlap, overlapped=overlapped),))
@@ -267,7 +214,7 @@ class Lowering:
     def _gathered(
         self, copy: LocalCopy, delivery: Delivery, use: str, gather: Gather, overlap: str, *, overlapped: bool
     ) -> LocalCopy:
-        parts = _parts(copy)
+        parts = travelling(copy)
         params = CollectiveParams(
             group=gather.group,
             ranks=gather.ranks,
@@ -297,7 +244,7 @@ class Lowering:
             group=gather.group, ranks=gather.ranks, stride=gather.stride, overlapped=True, overlap_name=overlap
         )
         for index in range(1, gather.ranks):
-            parts = _parts(pieces[-1])
+            parts = travelling(pieces[-1])
             names = tuple(f"{own.data}.{use}.ring{index}{'s' if part else ''}" for part in range(len(parts)))
             self.builder.add(
                 "send_recv",
@@ -320,7 +267,7 @@ class Lowering:
     @staticmethod
     def is_block_scaled(delivery: Delivery, use: str) -> bool:
         """The copy for ``use`` carries a table of scales (rows or blocks), which overlap support may not cover."""
-        return _payload(delivery.copies[use]) == "block_scaled"
+        return payload(delivery.copies[use]) == "block_scaled"
 
     def split_rows(self, operand: Operand, pieces: int, *, blocks: int, label: str, layer: int | None) -> Operand:
         """Views of ``pieces`` equal parts of the rows, each with as many rows of every one of ``blocks`` row blocks."""
@@ -336,7 +283,9 @@ class Lowering:
 
         return Operand(
             tuple(
-                replace(copy, data=view(copy.data, index), scale=view(copy.scale, index) if sharded_scale else copy.scale)
+                replace(
+                    copy, data=view(copy.data, index), scale=view(copy.scale, index) if sharded_scale else copy.scale
+                )
                 for index in range(pieces)
             )
         )
@@ -371,17 +320,22 @@ class Lowering:
         column_use = (delivery.role, use) not in ROW_USES
         if column_use and not copy.turned and not self.target.any_operand_layout:
             (turned,) = self._once(
-                "transpose", TransposeParams(), (copy.data,), (f"{copy.data}.turned",), delivery, f"{use}.transpose"
+                "transpose",
+                TransposeParams(),
+                (copy.data,),
+                (f"{copy.data}.turned",),
+                delivery=delivery,
+                label=f"{use}.transpose",
             )
             copy = replace(copy, data=turned, turned=True)
-        if copy.layout.columns is not None and not copy.in_gemm_order:
+        if not copy.in_gemm_order:
             (ordered,) = self._once(
                 "rearrange_scales",
                 RearrangeScalesParams(),
                 (copy.scale,),
                 (f"{copy.scale}.{use}.ordered",),
-                delivery,
-                f"{use}.rearrange",
+                delivery=delivery,
+                label=f"{use}.rearrange",
             )
             copy = replace(copy, scale=ordered, in_gemm_order=True)
         return copy
@@ -392,14 +346,13 @@ class Lowering:
         params: object,
         inputs: tuple[str, ...],
         outputs: tuple[str, ...],
+        *,
         delivery: Delivery,
         label: str,
     ) -> tuple[str, ...]:
         if self.builder.has(outputs[0]):
             return outputs
-        return self.builder.add(
-            op, params, inputs, outputs, layer=delivery.layer, role=f"{delivery.label}.{label}"
-        )
+        return self.builder.add(op, params, inputs, outputs, layer=delivery.layer, role=f"{delivery.label}.{label}")
 
     # GEMMs
 
@@ -416,7 +369,7 @@ class Lowering:
     ) -> tuple[str, ...]:
         """One GEMM per piece of ``a`` (rows), in the order the pieces come; returns the outputs."""
         right = b.copy
-        outputs = []
+        outputs: list[str] = []
         for index, left in enumerate(a.pieces):
             params = self._gemm_params(left, right, use=use, accumulates=bool(accumulator))
             inputs = [left.data, right.data]
@@ -435,9 +388,7 @@ class Lowering:
         broken = [copy.layout for copy in (a, b) if copy.layout is not None and copy.layout.breaks_contraction(k)]
         native = bool(broken) and all(self._native(layout) for layout in broken)
         promote = 0 if native or not broken else min(layout.columns or k for layout in broken)
-        row_scaled = sum(
-            copy.layout is not None and copy.layout.columns is None and not copy.layout.per_tensor for copy in (a, b)
-        )
+        vectors = sum(copy.layout is not None and copy.layout.rows == 1 for copy in (a, b))
         return GemmParams(
             out_format="fp32" if wgrad else "bf16",
             transpose_a=wgrad and not a.turned,
@@ -447,7 +398,7 @@ class Lowering:
             accumulates=accumulates,
             native_block_scales=native,
             promote_every=promote,
-            epilogue_scale_vectors=row_scaled,
+            epilogue_scale_vectors=0 if native else vectors,
             kernel=self.target.kernel("promotion") if promote else self.target.kernel("block_scaled") if native else "",
         )
 
@@ -457,167 +408,3 @@ class Lowering:
     def _contraction(self, a: LocalCopy, *, wgrad: bool) -> int:
         spec = self.builder.spec(a.data)
         return spec.rows if wgrad and not a.turned else spec.columns
-
-
-@dataclass(frozen=True, slots=True)
-class _Cast:
-    """The cast of one tensor into one format and layout, for one or both directions."""
-
-    low: Lowering
-    tensor: str
-    name: str
-    role: str
-    layout: ScaleLayout
-    label: str
-    layer: int | None
-    gather: Gather | None
-
-    def copies(self, uses: tuple[str, ...]) -> dict[str, LocalCopy]:
-        """use -> copy, adding the kernels that make them."""
-        columns = [use for use in uses if (self.role, use) not in ROW_USES]
-        rows = [use for use in uses if (self.role, use) in ROW_USES]
-        self._check_alignment(columns)
-        if self.layout.per_tensor:
-            return self._per_tensor(rows, columns)
-        if self.layout.serves_both_directions:
-            return self._square(uses)
-        if self.layout.columns is None:
-            return self._per_row(rows, columns)
-        return self._per_block(rows, columns)
-
-    def _check_alignment(self, columns: list[str]) -> None:
-        spec = self.low.builder.spec(self.tensor)
-        blocks = [("columns", spec.columns, self.layout.columns)]
-        if columns:
-            blocks.append(("rows", spec.rows, self.layout.columns))
-        for axis, extent, block in blocks:
-            if block is not None and extent % block:
-                raise RefusedError(
-                    "recipe.granularity",
-                    f"tensor '{self.tensor}' has {extent} {axis} on each rank, which blocks of {block} elements do not "
-                    f"divide; pad to {-(-extent // block) * block} or change the layout",
-                )
-
-    def _quantise(self, suffix: str, params: QuantiseParams, encode: str, outputs: tuple[str, ...]) -> tuple[str, ...]:
-        inputs = (self.tensor, encode) if encode else (self.tensor,)
-        return self.low.builder.add(
-            "quantise",
-            params,
-            inputs,
-            outputs,
-            name=f"{self.name}.quantise{suffix}",
-            layer=self.layer,
-            role=f"{self.label}.quantise",
-        )
-
-    def _request(self, layout: ScaleLayout, suffix: str = "") -> ScaleRequest:
-        return ScaleRequest(
-            self.tensor,
-            f"{self.name}{suffix}",
-            self.role,
-            layout,
-            self.gather is not None and self.gather.ranks > 1,
-            self.label,
-            self.layer,
-        )
-
-    @property
-    def _format(self) -> str:
-        return self.low.recipe.formats.of(self.role)
-
-    def _per_tensor(self, rows: list[str], columns: list[str]) -> dict[str, LocalCopy]:
-        low = self.low
-        request = self._request(self.layout)
-        scale = low.known_scale(request)
-        local = self.gather is None or self.gather.ranks == 1
-        second = bool(rows and columns) and local and not low.target.any_operand_layout
-        params = QuantiseParams(
-            format=self._format,
-            layout=self.layout,
-            scale_known=True,
-            with_amax=scale.cast_finds_amax,
-            transposed_copy=second,
-            margin_bits=low.recipe.margin_bits,
-        )
-        outputs = [f"{self.name}.q"]
-        outputs += [f"{self.name}.q.turned"] if second else []
-        outputs += [f"{self.name}.amax"] if scale.cast_finds_amax else []
-        self._quantise("", params, scale.encode, tuple(outputs))
-        if scale.cast_finds_amax:
-            low.note_amax(f"{self.name}.amax", request)
-        plain = LocalCopy(f"{self.name}.q", scale.decode, self.layout)
-        turned = LocalCopy(f"{self.name}.q.turned", scale.decode, self.layout, turned=True) if second else plain
-        return {**dict.fromkeys(rows, plain), **dict.fromkeys(columns, turned)}
-
-    def _square(self, uses: tuple[str, ...]) -> dict[str, LocalCopy]:
-        """Square blocks: data and scales transpose exactly, one copy serves both directions."""
-        params = QuantiseParams(format=self._format, layout=self.layout, scale_known=False)
-        data, scale = self._quantise("", params, "", (f"{self.name}.q", f"{self.name}.q.scale"))
-        copy = LocalCopy(data, scale, self.layout, in_gemm_order=self._ordered)
-        return dict.fromkeys(uses, copy)
-
-    def _per_row(self, rows: list[str], columns: list[str]) -> dict[str, LocalCopy]:
-        """A row fits on chip, so its direction is one kernel; the other needs the column maxima first."""
-        found: dict[str, LocalCopy] = {}
-        if rows:
-            params = QuantiseParams(format=self._format, layout=self.layout, scale_known=False)
-            data, scale = self._quantise("", params, "", (f"{self.name}.q", f"{self.name}.q.scale"))
-            found.update(dict.fromkeys(rows, LocalCopy(data, scale, self.layout)))
-        if columns:
-            known = self.low.known_scale(self._request(self.layout.turned(), ".column"))
-            params = QuantiseParams(format=self._format, layout=self.layout, directions="column", scale_known=True)
-            (data,) = self._quantise(".column", params, known.encode, (f"{self.name}.qc",))
-            found.update(dict.fromkeys(columns, LocalCopy(data, known.decode, self.layout, turned=True)))
-        return found
-
-    def _per_block(self, rows: list[str], columns: list[str]) -> dict[str, LocalCopy]:
-        """Blocks along the contraction axis: two copies from high precision, by one kernel or two."""
-        one_kernel = self.low.target.switch("one_kernel_for_both_directions")
-        row = (f"{self.name}.q", f"{self.name}.q.scale")
-        column = (f"{self.name}.qc", f"{self.name}.qc.scale")
-        common = {"format": self._format, "layout": self.layout, "scale_known": False}
-        if rows and columns and one_kernel:
-            params = QuantiseParams(**common, directions="both", scales_in_gemm_order=self._ordered)
-            self._quantise("", params, "", (row[0], column[0], row[1], column[1]))
-        else:
-            if rows:
-                params = QuantiseParams(**common, directions="row", scales_in_gemm_order=self._ordered)
-                self._quantise("", params, "", row)
-            if columns:
-                params = QuantiseParams(**common, directions="column", scales_in_gemm_order=self._ordered)
-                self._quantise(".column", params, "", column)
-        found = dict.fromkeys(rows, LocalCopy(*row, self.layout, in_gemm_order=self._ordered))
-        found.update(
-            dict.fromkeys(columns, LocalCopy(*column, self.layout, turned=True, in_gemm_order=self._ordered))
-        )
-        return found
-
-    @property
-    def _ordered(self) -> bool:
-        """The quantiser writes scales as the GEMM reads them: native blocks only, and never for a tensor that travels.
-
-        Where vector lanes apply the scales there is no order to keep; where the target takes another scale format, every
-        operand's scales pass a conversion kernel.
-        """
-        low = self.low
-        if low.emulated(self.layout):
-            return False
-        if not low.target.scales_natively(self.layout.columns, self.layout.scale_format):
-            return True
-        travels = self.gather is not None and self.gather.ranks > 1
-        return low.target.switch("scales_in_gemm_order") and not travels
-
-
-def _payload(copy: LocalCopy) -> str:
-    """Family of a transfer that overlap support is stated for."""
-    return "block_scaled" if copy.layout is not None and not copy.layout.per_tensor else "plain"
-
-
-def _parts(copy: LocalCopy) -> tuple[str, ...]:
-    """What travels: the data, and the scale table where each shard has its own."""
-    if copy.layout is None or copy.layout.per_tensor:
-        return (copy.data,)
-    # A per-column scale of a row-sharded tensor was agreed over the shards and is the same on all of them.
-    if copy.layout.columns is None and copy.turned:
-        return (copy.data,)
-    return (copy.data, copy.scale)

@@ -134,12 +134,13 @@ class Recipe:
                 )
         if self.timing == "current" and self.amax.sampling == "split":
             raise RefusedError(
-                "recipe.amax.sampling", "'split' with timing 'current': current scaling needs the whole tensor's amax now"
+                "recipe.amax.sampling",
+                "'split' with timing 'current': it needs the whole tensor's amax now",
             )
         if self.timing == "delayed" and self.amax.sampling == "split" and self.amax.kernel != "separate":
             raise RefusedError(
                 "recipe.amax.sampling",
-                f"'split' with amax.kernel '{self.amax.kernel}': an amax fused into a kernel that reads the whole tensor "
+                f"'split' with amax.kernel '{self.amax.kernel}': an amax fused into a kernel that reads it all "
                 "has nothing to split; use amax.kernel 'separate'",
             )
 
@@ -201,4 +202,3 @@ def step_kinds(recipe: Recipe) -> tuple[StepKind, ...]:
     if recipe.keeps_state and recipe.interval_steps is None:
         return (StepKind(amax_due=False),)
     return tuple(StepKind(amax_due=index == 0) for index in range(recipe.period_steps))
-

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hwmodel.formats import ScaleLayout
 from hwmodel.ops.amax import AmaxParams
-from hwmodel.ops.views import SplitParams
+from hwmodel.ops.columns import SliceParams
 from hwmodel.ops.update_scale import UpdateScaleParams
 from hwmodel.registry import Registry
+from hwmodel.units import ceil_div
 
 if TYPE_CHECKING:
-    from hwmodel.formats import ScaleLayout
     from hwmodel.recipes.lowering import Lowering
 
 
@@ -96,11 +97,11 @@ def delayed(low: Lowering, request: ScaleRequest) -> KnownScale:
 
 
 def _slice_amax(low: Lowering, request: ScaleRequest) -> str:
-    """Amax of one of ``interval_steps`` slices along the rows."""
-    pieces = low.recipe.interval_steps or 1
+    """Amax of one of ``interval_steps`` slices along the rows, the largest (rows are cut as evenly as they can be)."""
+    rows = low.builder.spec(request.tensor).shape[0]
     (piece,) = low.builder.add(
-        "split",
-        SplitParams(axis=0, pieces=pieces, index=0),
+        "slice",
+        SliceParams(axis=0, start=0, stop=ceil_div(rows, low.recipe.interval_steps or 1)),
         (request.tensor,),
         (f"{request.name}.slice",),
         layer=request.layer,

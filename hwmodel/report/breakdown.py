@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from hwmodel.engine.trace import SequenceTrace, Trace
 from hwmodel.errors import ParameterError
 from hwmodel.schedules.plan import MAIN_STREAM, Task
 from hwmodel.units import PICOSECONDS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from hwmodel.engine.trace import SequenceTrace, Trace
 
 KEYS: Final = (
     "gemm",
@@ -33,6 +36,10 @@ _WAIT_RANKS = {"bubble": 3, "host": 4}
 Interval = tuple[int, int]
 Piece = tuple[int, int, str]
 """Start, end, kind."""
+Place = tuple[int, str]
+"""A layer: rank and stream."""
+_IDLE: Final[Place] = (len(KEYS), "")
+"""Where tasks that stand for idleness go, and nothing looks."""
 
 
 def breakdown(trace: SequenceTrace) -> dict[str, int]:
@@ -84,14 +91,11 @@ def breakdown_of(trace: Trace) -> dict[str, int]:
 
 def busy_of(trace: Trace) -> dict[str, int]:
     """`busy` of one copy of one trace."""
-    by_kind: dict[str, list[Interval]] = {kind: [] for kind in KEYS}
-    everything: list[Interval] = []
-    for _, start, end, kind in _placed_pieces(trace):
-        by_kind[kind].append((start, end))
-        if kind != "idle":
-            everything.append((start, end))
-    running = {kind: _length(_union(intervals)) for kind, intervals in by_kind.items()}
-    running["idle"] = trace.makespan_picoseconds - _length(_union(everything))
+    by_kind = _pieces_by(trace, lambda _, kind: _IDLE if kind == "idle" else (KEYS.index(kind), kind))
+    unions = {kind: _union([(start, end) for start, end, _ in found]) for (_, kind), found in by_kind.items()}
+    running = dict.fromkeys(KEYS, 0) | {kind: _length(union) for kind, union in unions.items()}
+    everything = _union([interval for union in unions.values() for interval in union])
+    running["idle"] = trace.makespan_picoseconds - _length(everything)
     return running
 
 
@@ -117,10 +121,14 @@ def pieces(task: Task, start_picoseconds: int, end_picoseconds: int) -> tuple[Pi
 
 def check_kinds(trace: Trace) -> None:
     """Refuse a task whose kind, or a part's, is no key of a breakdown."""
-    for task in trace.plan.tasks:
-        for kind in (task.kind, *(kind for kind, _ in task.info.parts)):
-            if kind not in _KNOWN:
-                raise ParameterError("kind", f"task {task.name!r} must be one of {', '.join(KEYS)}, got {kind!r}")
+    tasks = trace.plan.tasks
+    kinds = {task.kind for task in tasks}
+    kinds.update(kind for task in tasks if task.info.parts for kind, _ in task.info.parts)
+    if not (unknown := kinds - _KNOWN):
+        return
+    kind = min(unknown)
+    culprit = next(task for task in tasks if kind in {task.kind, *(part for part, _ in task.info.parts)})
+    raise ParameterError("kind", f"task {culprit.name!r} must be one of {', '.join(KEYS)}, got {kind!r}")
 
 
 def _summed(trace: SequenceTrace, of_one: Callable[[Trace], dict[str, int]]) -> dict[str, int]:
@@ -131,38 +139,43 @@ def _summed(trace: SequenceTrace, of_one: Callable[[Trace], dict[str, int]]) -> 
     return total
 
 
-def _placed_pieces(trace: Trace) -> Iterator[tuple[str, int, int, str]]:
-    """(stream, start, end, kind) of everything that took time, in plan order."""
+def _pieces_by(trace: Trace, place: Callable[[str, str], Place]) -> dict[Place, list[Piece]]:
+    """Everything that took time, grouped by what ``place`` makes of a stream and a kind, in plan order."""
     check_kinds(trace)
     tasks = trace.plan.tasks
+    groups: dict[Place, list[Piece]] = {}
+    lists: dict[tuple[str, str], list[Piece]] = {}
     for span in trace.spans:
         start, end = span.start_picoseconds, span.end_picoseconds
         if start == end:
             continue
         task = tasks[span.task]
-        if not task.info.parts:
-            yield task.stream, start, end, task.kind
-            continue
-        for at, until, kind in pieces(task, start, end):
-            if at < until:
-                yield task.stream, at, until, kind
+        for piece in pieces(task, start, end) if task.info.parts else ((start, end, task.kind),):
+            if piece[0] == piece[1]:
+                continue
+            key = (task.stream, piece[2])
+            found = lists.get(key)
+            if found is None:
+                found = lists[key] = groups.setdefault(place(*key), [])
+            found.append(piece)
+    groups.pop(_IDLE, None)
+    return groups
+
+
+def _precedence(stream: str, kind: str) -> Place:
+    """Which layer a piece belongs to, lower first; idle is what no layer covers."""
+    if kind == "idle":
+        return _IDLE
+    if kind in _WAIT_RANKS:
+        return (_WAIT_RANKS[kind], "")
+    if stream == MAIN_STREAM:
+        return (0, "")
+    return (1, "") if kind == "collective" else (2, stream)
 
 
 def _layers(trace: Trace) -> list[list[Piece]]:
     """Pieces by precedence, first match first; collectives off the main stream, bubbles and host are one layer each."""
-    layers: dict[tuple[int, str], list[Piece]] = {}
-    for stream, start, end, kind in _placed_pieces(trace):
-        if kind == "idle":
-            continue
-        if kind in _WAIT_RANKS:
-            place = (_WAIT_RANKS[kind], "")
-        elif stream == MAIN_STREAM:
-            place = (0, "")
-        elif kind == "collective":
-            place = (1, "")
-        else:
-            place = (2, stream)
-        layers.setdefault(place, []).append((start, end, kind))
+    layers = _pieces_by(trace, _precedence)
     return [layer for _, layer in sorted(layers.items(), key=lambda item: item[0][0])]
 
 

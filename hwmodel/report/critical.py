@@ -7,8 +7,12 @@ off the chain cannot shorten the run. One entry per task of the chain, never a g
 
 from __future__ import annotations
 
-from hwmodel.engine.trace import SequenceTrace, Span, Trace
+from typing import TYPE_CHECKING
+
 from hwmodel.report.breakdown import KEYS, check_kinds, pieces
+
+if TYPE_CHECKING:
+    from hwmodel.engine.trace import SequenceTrace, Trace
 
 CRITICAL_KEYS = tuple(key for key in KEYS if key not in ("bubble", "idle"))
 
@@ -40,38 +44,34 @@ def chain(trace: Trace) -> tuple[int, ...]:
     """
     if not trace.spans:
         return ()
-    spans = trace.spans
-    blockers = _blockers(trace)
+    spans, tasks = trace.spans, trace.plan.tasks
+    place = {span.task: index for index, span in enumerate(spans)}
+    before = _stream_predecessors(trace)
     ended_at: dict[int, int] = {}
-    for index in range(len(spans) - 1, -1, -1):
-        if spans[index].end_picoseconds > spans[index].start_picoseconds:
-            ended_at[spans[index].end_picoseconds] = index
-    found = [max(range(len(spans)), key=lambda index: spans[index].end_picoseconds)]
+    for index, span in enumerate(spans):
+        if span.end_picoseconds > span.start_picoseconds:
+            ended_at.setdefault(span.end_picoseconds, index)
+    ends = [span.end_picoseconds for span in spans]
+    found = [ends.index(max(ends))]
     while (start := spans[found[-1]].start_picoseconds) > 0:
-        before = _latest(spans, blockers[found[-1]], start)
-        if before is None or spans[before].end_picoseconds < start:
-            before = ended_at.get(start, before)
-        if before is None:
+        number = spans[found[-1]].task
+        waited_for = (before.get(number, -1), *tasks[number].after)
+        candidates = [place[other] for other in waited_for if other in place and ends[place[other]] <= start]
+        latest = max(candidates, key=ends.__getitem__, default=None)
+        if latest is None or ends[latest] < start:
+            latest = ended_at.get(start, latest)
+        if latest is None:
             break
-        found.append(before)
+        found.append(latest)
     return tuple(reversed(found))
 
 
-def _blockers(trace: Trace) -> list[tuple[int, ...]]:
-    """For each span, the spans that had to end first: the one before it on its stream, then its dependencies."""
-    place = {span.task: index for index, span in enumerate(trace.spans)}
+def _stream_predecessors(trace: Trace) -> dict[int, int]:
+    """The task before each on its stream, for those that have one."""
     previous: dict[str, int] = {}
-    found: list[tuple[int, ...]] = [()] * len(trace.spans)
+    found: dict[int, int] = {}
     for number, task in enumerate(trace.plan.tasks):
-        if number not in place:
-            continue
-        before = (previous[task.stream],) if task.stream in previous else ()
-        found[place[number]] = (*before, *(place[other] for other in task.after if other in place))
-        previous[task.stream] = place[number]
+        if task.stream in previous:
+            found[number] = previous[task.stream]
+        previous[task.stream] = number
     return found
-
-
-def _latest(spans: tuple[Span, ...], candidates: tuple[int, ...], start: int) -> int | None:
-    """The candidate that ended last, not after ``start``; the first of equals."""
-    ended = [index for index in candidates if spans[index].end_picoseconds <= start]
-    return max(ended, key=lambda index: spans[index].end_picoseconds, default=None)

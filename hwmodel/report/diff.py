@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hwmodel.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _NAMING_KEYS = ("recipe", "name")
 """Entries of a list that all have a different one of these are matched by it rather than by place."""
@@ -37,9 +39,8 @@ class Change:
     @property
     def delta(self) -> float | int | None:
         """After less before, for numbers."""
-        if _is_number(self.before) and _is_number(self.after):
-            return self.after - self.before  # type: ignore[operator, no-any-return] # both just found to be numbers
-        return None
+        before, after = _number(self.before), _number(self.after)
+        return None if before is None or after is None else after - before
 
     @property
     def before_text(self) -> str:
@@ -58,10 +59,10 @@ class Change:
             return "added"
         if self.after is MISSING:
             return "removed"
-        if self.delta is None:
+        if (delta := self.delta) is None:
             return "changed"
-        share = f" ({100 * self.delta / abs(self.before):+.2f} %)" if self.before else ""  # type: ignore[arg-type]
-        return f"{self.delta:+.6g}{share}"
+        before = _number(self.before)
+        return f"{delta:+.6g} ({100 * delta / abs(before):+.2f} %)" if before else f"{delta:+.6g}"
 
 
 def compare(before: Mapping[str, object], after: Mapping[str, object]) -> tuple[Change, ...]:
@@ -82,7 +83,9 @@ def read_result(path: Path) -> dict[str, object]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(str(path), (Problem("", None, f"cannot be read: {(error.strerror or '').lower()}"),)) from None
+        raise ConfigError(
+            str(path), (Problem("", None, f"cannot be read: {(error.strerror or '').lower()}"),)
+        ) from None
     except json.JSONDecodeError as error:
         raise ConfigError(str(path), (Problem("", error.lineno, f"is not JSON: {error.msg}"),)) from None
     except (UnicodeDecodeError, RecursionError, ValueError):
@@ -150,8 +153,9 @@ def _join(path: str, key: str) -> str:
     return f"{path}{key}" if key.startswith("[") or not path else f"{path}.{key}"
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _number(value: object) -> float | int | None:
+    """The value if it is a number, which a boolean is not."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _text(value: object) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from hwmodel.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 _PERMISSIONS = 0o666  # less what the process's umask takes away, as for any new file
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hwmodel.engine.trace import SequenceTrace
 from hwmodel.errors import ParameterError
-from hwmodel.schedules.plan import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hwmodel.engine.trace import SequenceTrace
+    from hwmodel.schedules.plan import Task
 
 _WAITS = frozenset({"bubble", "host", "idle"})
 
@@ -48,13 +52,32 @@ class KernelTotal:
 
 def count(trace: SequenceTrace) -> Counts:
     """What a run did, repeats counted."""
-    totals = dict.fromkeys(Counts.__dataclass_fields__, 0)
+    kernels = amax_bytes = events = 0
+    passes = dict.fromkeys(("amax", "quantise", "transpose", "collective"), 0)
     for one, copies in trace.items:
-        totals["events"] += one.events * copies
+        events += one.events * copies
         for span in one.spans:
-            for name, amount in _counted(one.plan.tasks[span.task]):
-                totals[name] += amount * copies
-    return Counts(**totals)
+            task = one.plan.tasks[span.task]
+            info = task.info
+            if info.launches == 0:
+                continue
+            kernels += info.launches * copies
+            if info.parts:
+                for kind in {kind for kind, _ in info.parts} & passes.keys():
+                    passes[kind] += copies
+            elif task.kind in passes and info.op != "dequantise":
+                passes[task.kind] += copies
+                if task.kind == "amax":
+                    amax_bytes += info.bytes * copies
+    return Counts(
+        kernels=kernels,
+        amax_passes=passes["amax"],
+        amax_bytes=amax_bytes,
+        quantise_passes=passes["quantise"],
+        transposes=passes["transpose"],
+        collectives=passes["collective"],
+        events=events,
+    )
 
 
 def slowest_kernels(trace: SequenceTrace, n: int = 5) -> tuple[KernelTotal, ...]:
@@ -116,19 +139,3 @@ def amdahl_speedup(share_fraction: float, factor: float) -> float:
 def _largest(amounts: Mapping[str, int]) -> str:
     """Key of the largest amount, the first by name of equals."""
     return min(amounts, key=lambda name: (-amounts[name], name))
-
-
-def _counted(task: Task) -> tuple[tuple[str, int], ...]:
-    """(field of `Counts`, amount) of one run of a task."""
-    if task.info.launches == 0:
-        return ()
-    kinds = {task.kind, *(kind for kind, _ in task.info.parts)}
-    alone = not task.info.parts and task.kind == "amax"
-    return (
-        ("kernels", task.info.launches),
-        ("amax_passes", int("amax" in kinds)),
-        ("amax_bytes", task.info.bytes if alone else 0),
-        ("quantise_passes", int("quantise" in kinds and task.info.op != "dequantise")),
-        ("transposes", int("transpose" in kinds)),
-        ("collectives", int("collective" in kinds)),
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -13,8 +14,10 @@ from rich.text import Text
 
 from hwmodel.report import wording
 from hwmodel.report.breakdown import KEYS
-from hwmodel.report.diff import Change
-from hwmodel.report.metrics import KernelTotal
+
+if TYPE_CHECKING:
+    from hwmodel.report.diff import Change
+    from hwmodel.report.metrics import KernelTotal
 
 _UNLIMITED = 100_000
 

@@ -13,7 +13,17 @@ from typing import Any, Final
 from hwmodel.engine.trace import SequenceTrace
 from hwmodel.report import wording
 from hwmodel.report.breakdown import KEYS
-from hwmodel.report.timeline_rows import LIMIT_BARS, Block, Merged, ResourceUse, TimelineRow, blocks, merge, resource_use, rows
+from hwmodel.report.timeline_rows import (
+    LIMIT_BARS,
+    Block,
+    Merged,
+    ResourceUse,
+    TimelineRow,
+    blocks,
+    merge,
+    resource_use,
+    rows,
+)
 from hwmodel.units import PICOSECONDS_PER_SECOND, format_bytes
 
 COLOURS: Final = {
@@ -59,6 +69,8 @@ class Section:
     breakdown: Mapping[str, int] | None = None
     """Picoseconds by key; None where the kinds of the trace are no keys (parts of one kernel)."""
     speedup: float | None = None
+    hidden: Mapping[str, int] | None = None
+    """Picoseconds of amax and collectives that other work covered, for the page's table."""
     detail: str = ""
     """More to say in the title."""
 
@@ -120,7 +132,7 @@ def draw(sections: Sequence[Section], merged: Merged) -> Any:
         bottom = max(0.0, 1 - (used - 22 - _TOP_PIXELS) / plot)
         axes |= _axes(number, suffix, place, (bottom, top), longest / scale, last=number == len(sections), unit=unit)
         notes.append(_title_note(section, top))
-        for trace in _traces(bars, use, items, place, scale, suffix, legend):
+        for trace in _traces(bars, use, items, place, scale=scale, suffix=suffix, legend=legend):
             chart.add_trace(trace)
     for kind in sorted(legend, key=_legend_rank):  # an entry for each kind, in the order of the breakdown
         chart.add_trace(_legend_entry(kind))
@@ -197,6 +209,7 @@ def _traces(
     use: ResourceUse,
     items: Sequence[Block],
     place: _Place,
+    *,
     scale: int,
     suffix: str,
     legend: set[str],
@@ -212,16 +225,15 @@ def _traces(
     named = len(bars) <= _NAMED_BARS
     legend.update(by_kind)
     found += [
-        _kind_trace(kind, by_kind[kind], place, scale, suffix, named=named) for kind in sorted(by_kind, key=_legend_rank)
+        _kind_trace(kind, by_kind[kind], place, scale, suffix, named=named)
+        for kind in sorted(by_kind, key=_legend_rank)
     ]
     edges = [edge / scale for edge in use.edges_picoseconds]
     found += [_strip_trace(resource, levels, edges, place, suffix) for resource, levels in use.used_fractions]
     return found
 
 
-def _kind_trace(
-    kind: str, bars: Sequence[TimelineRow], place: _Place, scale: int, suffix: str, *, named: bool
-) -> Any:
+def _kind_trace(kind: str, bars: Sequence[TimelineRow], place: _Place, scale: int, suffix: str, *, named: bool) -> Any:
     import plotly.graph_objects as go  # noqa: PLC0415 - as in draw
 
     return go.Bar(
@@ -298,16 +310,17 @@ def _block_trace(items: Sequence[Block], scale: int, suffix: str) -> Any:
 
 
 def _block_hover(item: Block) -> str:
-    lines = [f"<b>{wording.plain(item.label)}</b>", f"{wording.duration(item.end_picoseconds - item.start_picoseconds)}"]
+    lines = [
+        f"<b>{wording.plain(item.label)}</b>",
+        f"{wording.duration(item.end_picoseconds - item.start_picoseconds)}",
+    ]
     if item.copies > 1:
         lines[1] += f" each, {item.copies} copies {wording.duration(item.total_picoseconds)}"
         lines.append("drawn once, counted every time")
     return "<br>".join(lines)
 
 
-def _strip_trace(
-    resource: str, levels: Sequence[float], edges: Sequence[float], place: _Place, suffix: str
-) -> Any:
+def _strip_trace(resource: str, levels: Sequence[float], edges: Sequence[float], place: _Place, suffix: str) -> Any:
     """How much of a resource is in use over time, the darker the more."""
     import numpy as np  # noqa: PLC0415 - as Plotly in draw
     import plotly.graph_objects as go  # noqa: PLC0415 - as in draw

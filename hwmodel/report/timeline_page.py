@@ -10,14 +10,17 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hwmodel.report import wording
-from hwmodel.report.breakdown import HIDEABLE, KEYS, hidden
+from hwmodel.report.breakdown import HIDEABLE, KEYS
 from hwmodel.report.files import write_text
 from hwmodel.report.timeline import COLOURS, Section, draw, merged_rows
 from hwmodel.report.timeline_rows import LIMIT_BARS, Block, Merged, blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 _FIGURE = "timeline"
 _STYLE = """
@@ -172,11 +175,13 @@ def _reading(sections: Sequence[Section]) -> str:
         if repeated
         else ""
     )
+    fused = any(task.info.parts for section in sections for one, _ in section.trace.items for task in one.plan.tasks)
+    stripes = "Stripes mark fused kernels, which the table charges to their parts. " if fused else ""
     return (
         "Point at a bar for its start, duration, bytes, FLOPs, rate and bound. Drag to zoom, scroll to zoom at the "
         "pointer, double-click for the whole; click a kind in the legend to hide it. "
-        f"{repeats}The strips below the streams show how much of each resource is in use, the darker the more; "
-        "a task counts with its average over its time."
+        f"{repeats}{stripes}The strips below the streams show how much of each resource is in use, the darker the "
+        "more; a task counts with its average over its time."
     )
 
 
@@ -194,15 +199,15 @@ def _breakdown_table(sections: Sequence[Section]) -> str:
     totals = "".join(_cells(sum(charged.values()), sum(charged.values())) for _, charged in columns)
     lines.append(f'<tr class="total"><td>step</td>{totals}</tr>')
     if any(section.speedup is not None for section, _ in columns):
-        speedups = "".join(f'<td>{wording.times(section.speedup)}</td><td class="share"></td>' for section, _ in columns)
+        speedups = "".join(
+            f'<td>{wording.times(section.speedup)}</td><td class="share"></td>' for section, _ in columns
+        )
         lines.append(f"<tr><td>speedup over BF16</td>{speedups}</tr>")
-    covered = [hidden(section.trace) for section, _ in columns]
     for kind in HIDEABLE:
-        if any(amounts[kind] for amounts in covered):
-            cells = "".join(
-                _cells(amounts[kind], sum(charged.values()))
-                for amounts, (_, charged) in zip(covered, columns, strict=True)
-            )
+        covered = [(section.hidden or {}).get(kind, 0) for section, _ in columns]
+        if any(covered):
+            wholes = [sum(charged.values()) for _, charged in columns]
+            cells = "".join(_cells(part, whole) for part, whole in zip(covered, wholes, strict=True))
             lines.append(f'<tr class="aside"><td>{kind} hidden behind other work</td>{cells}</tr>')
     return (
         '<div class="card scroll"><h2>Where the time goes</h2>'

@@ -7,14 +7,18 @@ axis is not one of the step, and each row knows both.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodel.engine.trace import SequenceTrace, Span, Trace
 from hwmodel.schedules.plan import FULL, Demands, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hwmodel.engine.trace import SequenceTrace, Span, Trace
 
 LIMIT_BARS = 5_000
 """Bars on one page; above it neighbours are merged."""
@@ -113,15 +117,19 @@ def rows(trace: SequenceTrace) -> tuple[TimelineRow, ...]:
 
 def lane_names(trace: Trace) -> tuple[str, ...]:
     """Lane of each span: its stream, or ``stream (2)`` and so on where it overlaps another span of the stream."""
+    tasks = trace.plan.tasks
     free_at: dict[str, list[int]] = {}
     found = [""] * len(trace.spans)
-    for index in sorted(range(len(trace.spans)), key=lambda index: (trace.spans[index].start_picoseconds, index)):
+    starts = [span.start_picoseconds for span in trace.spans]
+    for index in sorted(range(len(starts)), key=starts.__getitem__):
         span = trace.spans[index]
-        stream = trace.plan.tasks[span.task].stream
-        tracks = free_at.setdefault(stream, [])
-        number = next((n for n, end in enumerate(tracks) if end <= span.start_picoseconds), len(tracks))
-        if number == len(tracks):
-            tracks.append(0)
+        stream = tasks[span.task].stream
+        tracks = free_at.setdefault(stream, [0])
+        number = 0
+        while tracks[number] > starts[index]:
+            number += 1
+            if number == len(tracks):
+                tracks.append(0)
         tracks[number] = span.end_picoseconds
         found[index] = stream if number == 0 else f"{stream} ({number + 1})"
     return tuple(found)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-from hwmodel.engine.trace import SequenceTrace, Trace
 from hwmodel.errors import ParameterError
 from hwmodel.report.files import atomic_file
 from hwmodel.report.timeline_rows import lane_names
 from hwmodel.report.wording import exact_decimal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hwmodel.engine.trace import SequenceTrace, Trace
 
 LIMIT_EVENTS: Final = 2_000_000
 """Above this many events only first copies of repeated items are written, unless ``copies`` says otherwise."""
@@ -135,7 +138,7 @@ def _prepared(trace: Trace, tracks: dict[str, int]) -> list[tuple[int, int, str,
         task = trace.plan.tasks[span.task]
         info = task.info
         head = {"ph": "X", "pid": _PID, "tid": tracks[lane], "name": task.name, "cat": task.kind}
-        facts = {
+        facts: dict[str, object] = {
             "block": trace.plan.name,
             "op": info.op,
             "kind": task.kind,

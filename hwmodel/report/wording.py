@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hwmodel.units import PICOSECONDS_PER_SECOND, format_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PICOSECONDS_PER_MILLISECOND = PICOSECONDS_PER_SECOND // 1000
 _LONGEST = 160

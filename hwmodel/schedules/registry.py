@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from hwmodel.device import Device
-from hwmodel.device.kernel import KernelTimer
 from hwmodel.graph import Attention, Collective, Demand, Elapsed, Fused, Gemm, Graph, Node, Stream
 from hwmodel.ops import OPS, demand_node
 from hwmodel.registry import Registry
 from hwmodel.schedules.plan import Plan, Task, TaskInfo, Variant
+
+if TYPE_CHECKING:
+    from hwmodel.device import Device
+    from hwmodel.device.kernel import KernelTimer
 
 Schedule = Callable[[Node, Demand], str]
 """The stream a node runs on. Order on every stream is the order the graph was written in."""
@@ -35,7 +38,7 @@ def plan(graph: Graph, device: Device, timer: KernelTimer, schedule: str) -> Pla
         else:
             stream = place(node, demand)
             after = tuple(sorted(index for index in waits if tasks[index].stream != stream))
-            tasks.append(_task(node, demand, graph, stream, after, timer))
+            tasks.append(_task(node, demand, graph, stream=stream, after=after, timer=timer))
             owners = (len(tasks) - 1,)
         ended_by[node.name] = owners
         made_by.update(dict.fromkeys(node.outputs, owners))
@@ -43,9 +46,7 @@ def plan(graph: Graph, device: Device, timer: KernelTimer, schedule: str) -> Pla
     return Plan(graph.name, tuple(tasks), policies, cores=device.matrix.cores)
 
 
-def _task(
-    node: Node, demand: Demand, graph: Graph, stream: str, after: tuple[int, ...], timer: KernelTimer
-) -> Task:
+def _task(node: Node, demand: Demand, graph: Graph, *, stream: str, after: tuple[int, ...], timer: KernelTimer) -> Task:
     op = OPS.get(node.op)
     alone = timer.time(demand)
     info = TaskInfo(

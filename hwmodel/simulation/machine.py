@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from hwmodel.device import Device
+from typing import TYPE_CHECKING
+
 from hwmodel.device.kernel import KernelTimer
-from hwmodel.device.software import Software
 from hwmodel.device.target import target
 from hwmodel.engine import timing
-from hwmodel.engine.trace import Trace
 from hwmodel.graph import Graph, Program, Repeat
 from hwmodel.schedules import plan
+
+if TYPE_CHECKING:
+    from hwmodel.device import Device
+    from hwmodel.device.software import Software
+    from hwmodel.engine.trace import Trace
 
 
 class Machine:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hwmodel.graph import Graph
 from hwmodel.units import ceil_div
-from hwmodel.workload import Training
-from hwmodel.workload.training import StageGraphs
+
+if TYPE_CHECKING:
+    from hwmodel.graph import Graph
+    from hwmodel.workload import Training
+    from hwmodel.workload.training import StageGraphs
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hwmodel.engine.trace import SequenceTrace
 from hwmodel.formats import FORMATS
-from hwmodel.recipes.recipe import Recipe
 from hwmodel.report import breakdown as times
 from hwmodel.report import critical, metrics
-from hwmodel.simulation.machine import Machine
-from hwmodel.simulation.run import Simulation
 from hwmodel.units import FLOPS_PER_MAC, PICOSECONDS_PER_SECOND
 from hwmodel.workload import Training, Workload, describe
+
+if TYPE_CHECKING:
+    from hwmodel.engine.trace import SequenceTrace
+    from hwmodel.recipes.recipe import Recipe
+    from hwmodel.simulation.machine import Machine
+    from hwmodel.simulation.run import Simulation
 
 SCHEMA = 1
 ATTENTION_CONVENTION = "causal-exact, backward twice forward, no recompute"
@@ -62,7 +64,13 @@ class Result:
     """One workload on one device under one recipe, with its BF16 baseline."""
 
     def __init__(
-        self, workload: Workload, machine: Machine, simulation: Simulation, baseline: Simulation, *, defaults: tuple[str, ...]
+        self,
+        workload: Workload,
+        machine: Machine,
+        simulation: Simulation,
+        baseline: Simulation,
+        *,
+        defaults: tuple[str, ...],
     ) -> None:
         self.workload = workload
         self.machine = machine
@@ -120,7 +128,10 @@ class Result:
             "busy_seconds": sums.per_step_seconds(sums.busy),
             "critical_path_seconds": sums.per_step_seconds(sums.critical),
             "hidden_seconds": sums.per_step_seconds(hidden),
-            "counts": {key: value / sums.steps if value % sums.steps else value // sums.steps for key, value in sums.counts.items()},
+            "counts": {
+                key: value / sums.steps if value % sums.steps else value // sums.steps
+                for key, value in sums.counts.items()
+            },
             "baseline": {
                 "recipe": "bf16",
                 "step_seconds": self.baseline_totals.step_seconds,
@@ -133,11 +144,11 @@ class Result:
             "warnings": self.warnings(),
         }
         if isinstance(self.workload, Training):
-            data |= self._training()
+            data |= self._training(self.workload)
         return data
 
-    def _training(self) -> dict[str, Any]:
-        workload, device, step = self.workload, self.machine.device, self.step_seconds
+    def _training(self, workload: Training) -> dict[str, Any]:
+        device, step = self.machine.device, self.step_seconds
         flops = workload.model.training_flops(workload.batch.sequence) * workload.batch.global_sequences
         per_device = flops / workload.layout.ranks / step if step else 0.0
         memory = self.simulation.memory
@@ -176,7 +187,9 @@ class Result:
         }
 
     def _steps_seconds(self) -> list[float]:
-        period = [run.picoseconds / PICOSECONDS_PER_SECOND for run, count in self.simulation.steps for _ in range(count)]
+        period = [
+            run.picoseconds / PICOSECONDS_PER_SECOND for run, count in self.simulation.steps for _ in range(count)
+        ]
         wanted = self.workload.steps or len(period)
         return [period[index % len(period)] for index in range(wanted)]
 

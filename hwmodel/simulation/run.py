@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hwmodel.engine.trace import SequenceTrace, Trace
 from hwmodel.graph import Graph, Program, Repeat
 from hwmodel.recipes.recipe import Recipe, StepKind, step_kinds
-from hwmodel.simulation.machine import Machine
 from hwmodel.simulation.memory import Memory, training_memory
 from hwmodel.workload import HandGraph, Training, Workload
 from hwmodel.workload.hand import lower_hand
@@ -23,6 +23,9 @@ from hwmodel.workload.training import (
     tail,
     tail_traffic,
 )
+
+if TYPE_CHECKING:
+    from hwmodel.simulation.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,9 @@ def _distinct_stages(workload: Training, recipe: Recipe) -> tuple[Stage, ...]:
 
 def _step(workload: Training, graphs: StageGraphs, machine: Machine) -> StepRun:
     """Weights once, every microbatch, then the tail whose times follow from the microbatch's."""
-    program = Program("step", (graphs.weights, Repeat(Program("microbatch", (graphs.microbatch,)), workload.microbatches)))
+    program = Program(
+        "step", (graphs.weights, Repeat(Program("microbatch", (graphs.microbatch,)), workload.microbatches))
+    )
     items = machine.run_program(program, workload.schedule)
     body = items[-1][0]
     end = _tail(workload, graphs, body, machine)
@@ -136,7 +141,8 @@ def _tail(workload: Training, graphs: StageGraphs, body: Trace, machine: Machine
         (
             span.end_picoseconds
             for span in body.spans
-            if body.plan.tasks[span.task].name in graphs.forward and not body.plan.tasks[span.task].stream.startswith("comm")
+            if body.plan.tasks[span.task].name in graphs.forward
+            and not body.plan.tasks[span.task].stream.startswith("comm")
         ),
         default=0,
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hwmodel.graph import Layout
+if TYPE_CHECKING:
+    from hwmodel.graph import Layout
 
 EMBEDDING = -1
 HEAD = -2
@@ -34,8 +36,7 @@ class Stage:
 
 
 def piece_sizes(units: int, pieces: int) -> tuple[int, ...]:
-    """Units per piece, as even as possible; the smaller pieces are at the ends, last first, where embedding and head
-    sit."""
+    """Units per piece, as even as can be; the ends, where embedding and head sit, are the smaller, last first."""
     base, extra = divmod(units, pieces)
     sizes = [base + 1] * pieces if extra else [base] * pieces
     short = pieces - extra if extra else 0

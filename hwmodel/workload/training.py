@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hwmodel.graph import Collective, Graph, Target
 from hwmodel.models.decoder import Decoder, Dims, Weight, prepare_weight, rank_dims
@@ -13,10 +14,12 @@ from hwmodel.ops.elapsed import ElapsedParams
 from hwmodel.ops.optimizer_step import OptimizerParams
 from hwmodel.recipes.fusion import fuse
 from hwmodel.recipes.lowering import Lowering
-from hwmodel.recipes.recipe import Recipe, StepKind
 from hwmodel.units import ceil_div
 from hwmodel.workload.stages import HEAD, Stage
-from hwmodel.workload.workload import Training
+
+if TYPE_CHECKING:
+    from hwmodel.recipes.recipe import Recipe, StepKind
+    from hwmodel.workload.workload import Training
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def lower_stage(workload: Training, recipe: Recipe, target: Target, stage: Stage
         sequence=workload.batch.sequence,
         sequences=workload.batch.micro_sequences,
     )
-    weights, prepared, prepared_defaults = _weights(workload, recipe, target, stage, step, dims)
+    weights, prepared, prepared_defaults = _weights(workload, recipe, target, stage, step=step, dims=dims)
     low = _lowering(f"stage{stage.index}.microbatch", workload, recipe, target, step)
     decoder = Decoder(low, workload.model, layout, dims, prepared)
     forward = _microbatch(decoder, workload, recipe, stage)
@@ -96,7 +99,7 @@ def signature(workload: Training, recipe: Recipe, stage: Stage) -> tuple[tuple[i
 
 
 def _weights(
-    workload: Training, recipe: Recipe, target: Target, stage: Stage, step: StepKind, dims: Dims
+    workload: Training, recipe: Recipe, target: Target, stage: Stage, *, step: StepKind, dims: Dims
 ) -> tuple[Graph, dict[str, Weight], dict[str, str]]:
     low = _lowering(f"stage{stage.index}.weights", workload, recipe, target, step)
     prepared: dict[str, Weight] = {}
@@ -112,7 +115,9 @@ def _weights(
 
 
 def _microbatch(decoder: Decoder, workload: Training, recipe: Recipe, stage: Stage) -> frozenset[str]:
-    """Forward through the rank's pieces, then backward; gives the names of the forward nodes. Each piece's result goes to the next rank under what follows.
+    """Forward through the rank's pieces, then backward; gives the names of the forward nodes.
+
+    Each piece's result goes to the next rank under what follows.
 
     In the steady state of an interleaved pipeline the piece that runs next belongs to another microbatch, so nothing
     here waits for a neighbour; the last transfer of one microbatch is drawn at the start of the next.
@@ -124,7 +129,11 @@ def _microbatch(decoder: Decoder, workload: Training, recipe: Recipe, stage: Sta
         _send(decoder, workload, low.state("previous.gradient", shape, "bf16"), "previous")
     ends: list[str] = []
     for turn, piece in enumerate(stage.pieces):
-        x = decoder.embed() if piece and piece[0] < 0 and piece[0] != HEAD else low.state(f"piece{turn}.in", shape, "bf16")
+        x = (
+            decoder.embed()
+            if piece and piece[0] < 0 and piece[0] != HEAD
+            else low.state(f"piece{turn}.in", shape, "bf16")
+        )
         for layer in piece:
             if layer >= 0:
                 x = decoder.forward(x, layer, exempt=_exempt(recipe, layer, layers))
@@ -234,9 +243,7 @@ def tail(workload: Training, parameters: int, *, gradients: int, gathered: int, 
     ranks, _ = workload.layout.group("dp_cp")
     optimizer = workload.optimizer
     shard = ceil_div(parameters, ranks) if optimizer.sharded else parameters
-    params = OptimizerParams(
-        parameters=shard, master_bytes=optimizer.master_bytes, moment_bytes=optimizer.moment_bytes
-    )
+    params = OptimizerParams(parameters=shard, master_bytes=optimizer.master_bytes, moment_bytes=optimizer.moment_bytes)
     state = builder.input("optimizer.state", (shard,), "fp32")
     builder.add("optimizer_step", params, (state,), ("optimizer.next",), name="optimizer", role="optimizer", after=last)
     if gathered:
@@ -245,4 +252,3 @@ def tail(workload: Training, parameters: int, *, gradients: int, gathered: int, 
             after=("optimizer",),
         )  # fmt: skip
     return builder.graph()
-

@@ -56,7 +56,7 @@ class Training:
     model: ModelSpec
     batch: Batch
     layout: Layout
-    recipe: Recipe = Recipe()
+    recipe: Recipe = field(default_factory=Recipe)
     schedule: str = "overlap"
     software: str = "mature"
     optimizer: Optimizer = Optimizer()
@@ -69,14 +69,17 @@ class Training:
         per_rank = layout.dp * batch.micro_sequences
         if batch.global_sequences % per_rank:
             raise ParameterError(
-                "batch.global", f"must be a multiple of parallel.dp x batch.micro = {per_rank}, got {batch.global_sequences}"
+                "batch.global",
+                f"must be a multiple of parallel.dp x batch.micro = {per_rank}, got {batch.global_sequences}",
             )
         if batch.sequence % layout.cp:
-            raise ParameterError("batch.sequence", f"must be a multiple of parallel.cp={layout.cp}, got {batch.sequence}")
+            raise ParameterError(
+                "batch.sequence", f"must be a multiple of parallel.cp={layout.cp}, got {batch.sequence}"
+            )
         if layout.vp > 1 and self.microbatches % layout.pp:
             raise ParameterError(
                 "parallel.vp",
-                f"interleaved stages need microbatches in multiples of parallel.pp={layout.pp}, got {self.microbatches}",
+                f"interleaved stages need microbatches in multiples of pp={layout.pp}, got {self.microbatches}",
             )
         if layout.pp * layout.vp > self.model.layers + 2:
             raise ParameterError(
@@ -126,7 +129,7 @@ class HandGraph:
     name: str
     tensors: tuple[TensorLine, ...]
     ops: tuple[OpLine, ...]
-    recipe: Recipe = Recipe()
+    recipe: Recipe = field(default_factory=Recipe)
     schedule: str = "overlap"
     software: str = "mature"
     layout: Layout = field(default_factory=Layout)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from hwmodel.schedules.plan import FULL, Demands, Plan, Task, TaskInfo, Variant
@@ -35,45 +37,31 @@ def plan(*tasks: Task, cores: int = 0, **policies: str) -> Plan:
     return Plan("small", tasks, tuple(sorted(policies.items())), cores)
 
 
-def fractions() -> st.SearchStrategy[int]:
-    return st.one_of(st.just(FULL), st.integers(1, FULL), st.integers(FULL // 2, FULL))
+FRACTIONS = st.one_of(st.just(FULL), st.integers(1, FULL), st.integers(FULL // 2, FULL))
+DEMANDS = st.dictionaries(st.sampled_from(RESOURCES), FRACTIONS).map(lambda uses: tuple(sorted(uses.items())))
+TIMES = st.one_of(st.integers(0, 10), st.integers(0, 3_000_000))
+BACK = st.lists(st.integers(1, 6), max_size=2)
+"""How many places before a task those are that it waits for."""
+PARTS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 1000)), max_size=3).map(tuple)
+VARIANTS = st.one_of(
+    st.just(()), st.tuples(*(st.builds(Variant, st.just(cores), TIMES, DEMANDS) for cores in (6, 5, 3)))
+)
+HELD = st.sampled_from((0, 0, 2, 3))
+POLICIES = st.dictionaries(st.sampled_from(RESOURCES), st.sampled_from(("fair", "proportional")))
+PLAIN = (st.sampled_from(STREAMS), st.sampled_from(KINDS), TIMES, DEMANDS, BACK)
+NOTHING = st.just(())
 
 
-def some_demands(most: int = len(RESOURCES)) -> st.SearchStrategy[Demands]:
-    chosen = st.dictionaries(st.sampled_from(RESOURCES), fractions(), max_size=most)
-    return chosen.map(lambda uses: tuple(sorted(uses.items())))
+def plans(*, with_variants: bool = False, with_parts: bool = False) -> st.SearchStrategy[Plan]:
+    """Plans of up to 10 tasks that wait only for earlier ones, so that they always end."""
+    held, variants = (HELD, VARIANTS) if with_variants else (st.just(0), NOTHING)
+    tasks = st.lists(st.tuples(*PLAIN, held, variants, PARTS if with_parts else NOTHING), max_size=10)
+    return st.builds(_plan, tasks, POLICIES)
 
 
-def times(least: int = 0) -> st.SearchStrategy[int]:
-    return st.one_of(st.integers(least, 10), st.integers(least, 3_000_000))
-
-
-@st.composite
-def plans(draw: st.DrawFn, *, most_tasks: int = 12, with_variants: bool = False, with_parts: bool = False) -> Plan:
-    """A plan whose tasks wait only for earlier ones, so that it always ends."""
+def _plan(drawn: list[tuple[Any, ...]], policies: dict[str, str]) -> Plan:
     tasks = []
-    for index in range(draw(st.integers(0, most_tasks))):
-        after = draw(st.lists(st.integers(0, index - 1), max_size=2)) if index else []
-        variants: tuple[Variant, ...] = ()
-        held = 0
-        if with_variants:
-            held = draw(st.sampled_from((0, 0, 2, 3)))
-            if draw(st.booleans()):
-                variants = tuple(Variant(cores, draw(times()), draw(some_demands())) for cores in (6, 5, 3))
-        kinds = st.tuples(st.sampled_from(KINDS), st.integers(0, 1000))
-        parts = tuple(draw(st.lists(kinds, max_size=3))) if with_parts else ()
-        tasks.append(
-            Task(
-                f"task{index}",
-                draw(st.sampled_from(STREAMS)),
-                draw(st.sampled_from(KINDS)),
-                draw(times()),
-                draw(some_demands()),
-                tuple(after),
-                held,
-                variants,
-                TaskInfo(parts=parts),
-            )
-        )
-    policies = draw(st.dictionaries(st.sampled_from(RESOURCES), st.sampled_from(("fair", "proportional"))))
+    for index, (stream, kind, alone, uses, back, held, variants, parts) in enumerate(drawn):
+        after = tuple(index - step for step in back if step <= index)
+        tasks.append(Task(f"task{index}", stream, kind, alone, uses, after, held, variants, TaskInfo(parts=parts)))
     return Plan("random", tuple(tasks), tuple(sorted(policies.items())), cores=8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hwmodel.device.kernel import attention, collective, gemm, stream
+from hwmodel.device.kernel import attention, collective, gemm, gemm_pipeline, stream
 from hwmodel.device.kernel.closed import KernelTime, evaluate, picoseconds
 from hwmodel.errors import ParameterError
 from hwmodel.graph.demand import Attention, Collective, Demand, Elapsed, Fused, Gemm, Stream
@@ -125,7 +125,7 @@ def _best_gemm(demand: Gemm, facts: gemm.GemmFacts, cores: int) -> tuple[KernelT
     for choice in gemm.choices(demand, facts, cores):
         if best is not None and choice.floor_picoseconds >= best[0]:
             break
-        pipeline = gemm.build(demand, facts, cores, choice)
+        pipeline = gemm_pipeline.build(demand, facts, cores, choice)
         taken = picoseconds(pipeline)
         if best is None or taken < best[0]:
             best = taken, pipeline

@@ -1,0 +1,51 @@
+"""The command line. Commands import what they need when they run, so that ``--help`` is quick."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from hwmodel import __version__
+from hwmodel.cli import catalogue, compare, diff, schema, simulate, sweep
+from hwmodel.cli.guard import Commands
+
+app = typer.Typer(
+    name="hwmodel",
+    cls=Commands,
+    help="Predict how fast an 8-bit scaling recipe trains or serves a model on an accelerator, by how much and why.",
+    epilog="Exit codes: 0 done; 2 bad input or a combination that cannot exist; 130 stopped with Ctrl-C; 1 a bug.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: it needs no import, and reads the same in a pipe
+    pretty_exceptions_enable=False,  # an unexpected error is our bug and keeps its traceback
+)
+app.command("simulate")(simulate.simulate)
+app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
+app.command("diff")(diff.diff)
+app.command("schema")(schema.schema)
+for _family in catalogue.FAMILIES:
+    app.add_typer(catalogue.commands(_family))
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hwmodel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line with the process's arguments; ends the process."""
+    app(prog_name="hwmodel")
+    sys.exit(0)

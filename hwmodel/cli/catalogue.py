@@ -1,0 +1,55 @@
+"""``hwmodel devices|workloads|models|recipes|formats|software list|show NAME``: what there is to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Final
+
+import typer
+
+from hwmodel.cli.guard import Commands
+
+FAMILIES: Final = {
+    "devices": ("device", "Devices there are, and where each number of one comes from."),
+    "workloads": ("workload", "Ready workloads."),
+    "models": ("model", "Model architectures."),
+    "recipes": ("recipe", "Scaling recipes: the presets and their axes."),
+    "formats": ("number format", "Number formats."),
+    "software": ("software set", "Software sets, and since when each entry exists."),
+}
+"""Family -> what one of it is called, help."""
+
+
+def commands(family: str) -> typer.Typer:
+    """``list`` and ``show`` of one family."""
+    one, text = FAMILIES[family]
+    app = typer.Typer(name=family, cls=Commands, help=text, no_args_is_help=True, rich_markup_mode=None)
+    app.command("list", help=f"List every {one} by name.")(_list_command(family))
+    app.command("show", help=f"Show one {one}.")(_show_command(family, one))
+    return app
+
+
+def _list_command(family: str) -> Callable[[], None]:
+    def run() -> None:
+        from hwmodel.cli.entries import LISTS
+        from hwmodel.cli.guard import printable
+        from hwmodel.cli.show import console
+        from hwmodel.report.tables import list_table
+
+        columns, lines = LISTS[family]()
+        cells = [[printable(cell) for cell in line] for line in lines]
+        console().print(list_table(columns, cells, left=columns))
+
+    return run
+
+
+def _show_command(family: str, one: str) -> Callable[[str], None]:
+    def run(
+        name: Annotated[str, typer.Argument(metavar="NAME", help=f"Name of a {one}.", show_default=False)],
+    ) -> None:
+        from hwmodel.cli.entries import SHOWS
+        from hwmodel.cli.show import console
+
+        SHOWS[family](console(), name)
+
+    return run

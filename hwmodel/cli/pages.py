@@ -1,0 +1,24 @@
+"""The timeline page of results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hwmodel.cli.show import facts, section
+from hwmodel.report.breakdown import breakdown
+from hwmodel.report.timeline import Section
+from hwmodel.report.timeline_page import write_timeline
+from hwmodel.simulation.result import Result
+
+
+def write_page(path: Path, results: Sequence[Result]) -> None:
+    """One section a result; a single result has its BF16 step above it."""
+    first = results[0]
+    sections = [section(result) for result in results]
+    if len(results) == 1 and first.recipe.scaled:
+        trace = first.baseline.steps[0][0].trace
+        sections.insert(0, Section("bf16", trace, breakdown(trace), 1.0))
+    notes = list(dict.fromkeys(warning for result in results for warning in result.warnings()))
+    title = f"{first.workload.name} on {first.machine.device.title}"
+    write_timeline(path, title, sections, facts=facts(first)[2:], notes=notes)

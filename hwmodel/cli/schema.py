@@ -1,0 +1,27 @@
+"""``hwmodel schema``: every key a file may have, as JSON Schema."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+
+class Kind(str, Enum):
+    """Files with a schema."""
+
+    device = "device"
+    workload = "workload"
+
+
+def schema(
+    kind: Annotated[Kind, typer.Argument(help="Which file.", show_default=False)],
+) -> None:
+    """Print the JSON Schema of a device or workload file: every key, its type, its default and what it means."""
+    from hwmodel.cli.outputs import json_text
+    from hwmodel.config.device import schema_device
+    from hwmodel.config.workload import schema_workload
+
+    found = schema_device() if kind is Kind.device else schema_workload()
+    typer.echo(json_text(found), nl=False)

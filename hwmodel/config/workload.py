@@ -1,0 +1,333 @@
+"""Workload files: the way from YAML, with edits by path, to a `Workload`."""
+
+from __future__ import annotations
+
+import pathlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from hwmodel.config.document import Document, KeyPath, dotted
+from hwmodel.config.edits import edit
+from hwmodel.config.facts import split_edit
+from hwmodel.config.generated import defaults_used, given, replaced
+from hwmodel.config.graph import Lines, OpSchema, TensorSchema, params_schema
+from hwmodel.config.loader import load
+from hwmodel.config.locate import locate
+from hwmodel.config.model import ModelSchema, load_model, to_spec
+from hwmodel.config.problems import from_refusal, in_order, problems_of
+from hwmodel.config.recipe import RecipeSchema, presets, recipe_defaults, to_recipe
+from hwmodel.config.workload_schema import (
+    KINDS,
+    SHORTHANDS,
+    BatchSchema,
+    EnvelopeSchema,
+    HandSchema,
+    OptimizerSchema,
+    ParallelSchema,
+    ScheduleSchema,
+    SoftwareSchema,
+    TrainingSchema,
+)
+from hwmodel.errors import ConfigError, GraphError, HwModelError, Problem, suggestion
+from hwmodel.graph import REFERENCE, Layout
+from hwmodel.models.decoder import rank_dims
+from hwmodel.ops import OPS
+from hwmodel.recipes.recipe import Recipe, StepKind
+from hwmodel.workload import Batch, HandGraph, Optimizer, Training, Workload
+from hwmodel.workload.hand import check_hand, lower_hand
+from hwmodel.workload.training import padded_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from hwmodel.config.facts import Edit
+
+__all__ = ["LoadedWorkload", "load_model", "load_workload", "presets", "schema_workload"]
+
+RECIPE_OPTION = "--recipe"
+"""The source of a preset that replaces the file's."""
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedWorkload:
+    """A workload, what it changes in its software set, and what it left to defaults."""
+
+    workload: Workload
+    software_edits: tuple[tuple[str, object], ...] = ()
+    """(entry, value), for whoever loads ``workload.software``."""
+    defaults: tuple[tuple[str, str], ...] = ()
+    """(path, value) of every default that was used."""
+
+
+def load_workload(
+    name_or_path: str | pathlib.Path, edits: Iterable[Edit] = (), recipe: str | None = None
+) -> LoadedWorkload:
+    """The workload called by a name or in a file, with edits applied to what the file says.
+
+    Args:
+        name_or_path: a name such as ``quickstart`` (no slash, no ``.yaml``), or a path.
+        edits: such as ``batch.sequence=4096``, or (path, value); a later one on top. The name alone of a recipe,
+            schedule or software set replaces that name and keeps the file's other keys in the section.
+        recipe: a preset that replaces the file's and the edits'; axes they override stay overridden.
+
+    Raises:
+        RegistryError: no workload of that name.
+        ConfigError: every mistake, with file, line, path, rule and value.
+    """
+    file = locate("workloads", name_or_path)
+    document = _edited(load(file), edits, recipe)
+    document, shortened = _expanded(document)
+    reading = _Reading(document, file, shortened)
+    kind = document.get(("kind",))
+    if kind == "training":
+        return reading.loaded(TrainingSchema, reading.training)
+    if kind == "graph":
+        return reading.loaded(HandSchema, reading.graph)
+    known = ", ".join(sorted(KINDS))
+    if "kind" not in document.data:
+        reading.problem(("kind",), f"is missing; known: {known}")
+    elif isinstance(kind, str):
+        reading.problem(("kind",), f"unknown kind {kind!r}{suggestion(kind, KINDS)}")
+    else:
+        reading.problem(("kind",), f"must be one of {known}, got {kind!r}")
+    raise reading.error()
+
+
+def schema_workload() -> dict[str, Any]:
+    """The JSON schema of a workload file, every key described; params of ops by their registered dataclasses."""
+    schemas = {kind: model.model_json_schema() for kind, model in KINDS.items()}
+    definitions: dict[str, Any] = {}
+    for kind, schema in schemas.items():
+        definitions |= schema.pop("$defs", {})
+        for key in schema["properties"].keys() & SHORTHANDS.keys():
+            schema["properties"][key] = _or_text(schema["properties"][key])
+        definitions[kind] = schema
+    params = {op: params_schema(op).model_json_schema() for op in OPS.names() if op != "fused"}
+    for op, schema in params.items():
+        definitions |= schema.pop("$defs", {})
+        definitions[f"params of {op}"] = schema
+    definitions["OpSchema"]["properties"]["params"] |= {
+        "anyOf": [{"$ref": f"#/$defs/params of {op}"} for op in params],
+    }
+    return {
+        "title": "hwmodel workload",
+        "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in schemas],
+        "$defs": definitions,
+    }
+
+
+def _or_text(section: dict[str, Any]) -> dict[str, Any]:
+    """A section that may also be written as a text alone."""
+    kept = {key: section[key] for key in ("title", "description", "default") if key in section}
+    rest = {key: item for key, item in section.items() if key not in kept}
+    return {"anyOf": [{"type": "string"}, rest], **kept}
+
+
+def _edited(document: Document, edits: Iterable[Edit], recipe: str | None) -> Document:
+    """What the file says with every edit on top."""
+    problems: list[Problem] = []
+    for assignment in edits:
+        path, value = split_edit(assignment)
+        if value is None and isinstance(assignment, str):
+            problems.append(Problem("", None, f"must be path=value, got {assignment!r}", "--set"))
+            continue
+        if path in SHORTHANDS and path != "model":
+            path = f"{path}.{SHORTHANDS[path]}"
+        try:
+            document = edit(document, path, value, shorthands=SHORTHANDS)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(document.source, tuple(problems))
+    if recipe is None:
+        return document
+    document = edit(document, "recipe.preset", recipe, shorthands=SHORTHANDS)
+    return replace(document, sources={**document.sources, ("recipe", "preset"): RECIPE_OPTION})
+
+
+def _expanded(document: Document) -> tuple[Document, frozenset[str]]:
+    """Sections written as a text alone as mappings, and which ones these are."""
+    data, lines, sources = dict(document.data), dict(document.lines), dict(document.sources)
+    shortened = frozenset(key for key in SHORTHANDS if isinstance(data.get(key), str))
+    for key in shortened:
+        inner: KeyPath = (key, SHORTHANDS[key])
+        data[key] = {SHORTHANDS[key]: data[key]}
+        source, line = document.where((key,))
+        if line is not None:
+            lines[inner] = line
+        if source != document.source:
+            sources[inner] = source
+    return Document(document.source, data, lines, sources), shortened
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One workload file on its way, with every mistake found so far."""
+
+    document: Document
+    file: pathlib.Path
+    shortened: frozenset[str]
+    problems: list[Problem] = field(default_factory=list)
+    defaults: list[tuple[str, str]] = field(default_factory=list)
+
+    def loaded(self, schema: type[EnvelopeSchema], build: Callable[[], Workload | None]) -> LoadedWorkload:
+        """The workload that ``build`` makes, once the whole file is well-formed."""
+        try:
+            schema.model_validate(self.document.data)
+        except ValidationError as error:
+            self.problems += problems_of(error, self.document, schema)
+        workload = build()
+        if workload is None or self.problems:
+            raise self.error()
+        software = self.section(SoftwareSchema, "software")
+        assert software is not None
+        changes = tuple((name, value) for name, value in given(software).items() if name != "set" and value is not None)
+        return LoadedWorkload(workload, changes, tuple(self.defaults))
+
+    def training(self) -> Training | None:
+        """A training step, or None after a mistake."""
+        batch = self.section(BatchSchema, "batch")
+        spec = self.model()
+        layout = self.record(Layout(), self.section(ParallelSchema, "parallel"), "parallel")
+        recipe = self.recipe()
+        optimizer = self.record(Optimizer(), self.section(OptimizerSchema, "optimizer"), "optimizer")
+        common = self.common()
+        if batch is None or spec is None or layout is None or recipe is None or optimizer is None or self.problems:
+            return None
+        sizes = Batch(batch.global_sequences, batch.micro_sequences, batch.sequence)
+        self.defaults = [*defaults_used(batch, "batch."), *self.defaults]
+        try:
+            workload = Training(model=spec, batch=sizes, layout=layout, recipe=recipe, optimizer=optimizer, **common)
+            tokens = padded_tokens(workload, recipe)
+            rank_dims(spec, layout, tokens=tokens, sequence=sizes.sequence, sequences=sizes.micro_sequences)
+        except HwModelError as error:
+            self.refused(error, ())
+            return None
+        return workload
+
+    def graph(self) -> HandGraph | None:
+        """A hand-written graph that can be put in order and lowered, or None after a mistake."""
+        lines = Lines(self.document)
+        listed = self.entries("tensors", TensorSchema)
+        tensors = lines.tensors({str(key): tensor for key, tensor in listed.items()})
+        ops = tuple(lines.op(int(index), op) for index, op in self.entries("ops", OpSchema).items())
+        self.problems += lines.problems
+        recipe, common = self.recipe(), self.common()
+        if recipe is None or self.problems:
+            return None
+        workload = HandGraph(tensors=tensors, ops=ops, recipe=recipe, **common)
+        try:
+            check_hand(workload)
+            lower_hand(workload, recipe, REFERENCE, StepKind())
+        except GraphError as error:
+            raise ConfigError(self.document.source, (lines.graph_problem(error, workload),)) from error
+        except HwModelError as error:
+            self.refused(error, ())
+            return None
+        return workload
+
+    # Sections
+
+    def section(self, schema: type[M], key: str) -> M | None:
+        """A section if it is well-formed; what is wrong with it the whole file's schema has said."""
+        data = self.document.get((key,))
+        try:
+            return schema.model_validate({} if data is None else data)
+        except ValidationError:
+            return None
+
+    def entries(self, key: str, schema: type[M]) -> dict[str | int, M]:
+        """The well-formed entries of a mapping or sequence, by key or index."""
+        data = self.document.get((key,))
+        items: Iterable[tuple[str | int, object]] = ()
+        if isinstance(data, dict):
+            items = data.items()
+        elif isinstance(data, tuple):
+            items = enumerate(data)
+        found: dict[str | int, M] = {}
+        for name, item in items:
+            try:
+                found[name] = schema.model_validate(item)
+            except ValidationError:
+                continue
+        return found
+
+    def record(self, base: Any, section: BaseModel | None, key: str) -> Any:
+        """``base`` with what a section says, or None after a mistake."""
+        if section is None:
+            return None
+        self.defaults += defaults_used(section, f"{key}.")
+        record, refused = replaced(base, given(section))
+        for error in refused:
+            prefix = f"{key}."
+            self.refused(error, () if error.field.startswith(prefix) else (key,))
+        return None if refused else record
+
+    def model(self) -> Any:
+        """The architecture, or None after a mistake."""
+        section = self.section(ModelSchema, "model")
+        if section is None or not isinstance(self.document.get(("model",)), dict):
+            return None
+        spec, problems = to_spec(section, self.document, ("model",), relative_to=self.file.parent)
+        self.problems += problems
+        return spec
+
+    def recipe(self) -> Recipe | None:
+        """The recipe, or None after a mistake."""
+        section = self.section(RecipeSchema, "recipe")
+        if section is None:
+            return None
+        recipe, problems = to_recipe(section, self.document, ("recipe",))
+        self.problems += problems
+        if recipe is not None:
+            self.defaults += recipe_defaults(section, recipe, "recipe.")
+        return recipe
+
+    def common(self) -> dict[str, Any]:
+        """What every kind of workload has, except the recipe."""
+        schedule = self.section(ScheduleSchema, "schedule")
+        software = self.section(SoftwareSchema, "software")
+        data = {key: value for key, value in self.document.data.items() if key in ("name", "steps", "notes")}
+        try:
+            rest = EnvelopeSchema.model_validate(data)
+        except ValidationError:
+            return {}
+        if schedule is None or software is None:
+            return {}
+        name = str(getattr(software, "set"))  # noqa: B009 - the model is made when its module is loaded
+        try:
+            locate("software", name)
+        except HwModelError as error:
+            message = error.problems[0].message if isinstance(error, ConfigError) else str(error)
+            self.problem(("software", "set"), message)
+        self.defaults += defaults_used(schedule, "schedule.") + defaults_used(software, "software.")
+        if "steps" not in rest.model_fields_set:
+            self.defaults.append(("steps", str(rest.steps)))
+        return {
+            "name": rest.name or self.file.stem,
+            "schedule": schedule.streams,
+            "software": name,
+            "steps": rest.steps,
+            "notes": rest.notes,
+        }
+
+    # Mistakes
+
+    def refused(self, error: HwModelError, path: KeyPath) -> None:
+        """Note what a domain object refused."""
+        self.problems += from_refusal(error, self.document, path).problems
+
+    def problem(self, path: KeyPath, message: str) -> None:
+        """Note a mistake."""
+        source, line = self.document.where(path)
+        self.problems.append(Problem(dotted(path), line, message, None if source == self.document.source else source))
+
+    def error(self) -> ConfigError:
+        """Every mistake, with paths as the file wrote them: a section that is a text alone has no keys."""
+        shown = {f"{key}.{SHORTHANDS[key]}": key for key in self.shortened}
+        problems = (replace(problem, path=shown.get(problem.path, problem.path)) for problem in self.problems)
+        return ConfigError(self.document.source, in_order(problems, self.document))

@@ -1,0 +1,162 @@
+"""Rows of a sweep as CSV, JSON and a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from hwmodel.report import wording
+from hwmodel.report.files import write_text
+from hwmodel.report.tables import list_table
+from hwmodel.sweeps.points import Grid
+from hwmodel.sweeps.run import DONE, REFUSED, Row, is_whole
+from hwmodel.units import PICOSECONDS_PER_SECOND
+
+SCHEMA = 1
+_AFTER = ("step_seconds", "speedup", "status", "reason", "same_as")
+_SHORTENED = 60
+
+
+def record(row: Row) -> dict[str, object]:
+    """A row as plain values, columns in their order."""
+    head: dict[str, object] = {"device": row.device, "recipe": row.recipe}
+    return head | dict(row.values) | {name: getattr(row, name) for name in _AFTER}
+
+
+def sweep_data(workload: str, grid: Grid, rows: Sequence[Row]) -> dict[str, object]:
+    """The keys of a sweep's JSON."""
+    return {
+        "schema": SCHEMA,
+        "workload": workload,
+        "complete": len(rows) == len(grid),
+        "crossovers": list(crossovers(grid, rows)),
+        "rows": [record(row) for row in rows],
+    }
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    """CSV with a line of column names; an empty cell where there is no value."""
+    records = [record(row) for row in rows]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if records:
+        writer.writerow(records[0])
+        writer.writerows([_cell(value) for value in entry.values()] for entry in records)
+    return out.getvalue()
+
+
+def write_rows(path: Path, workload: str, grid: Grid, rows: Sequence[Row], *, option: str = "--out") -> None:
+    """Write rows to a ``.csv`` file, or to a ``.json`` file, whole or not at all."""
+    if path.name.lower().endswith(".csv"):
+        text = csv_text(rows)
+    else:
+        text = json.dumps(sweep_data(workload, grid, rows), indent=2, allow_nan=False) + "\n"
+    write_text(path, text, option=option)
+
+
+def table(rows: Sequence[Row], grid: Grid) -> Table:
+    """The columns that differ between rows, then step and speedup; swept columns are always there."""
+    records = [record(row) for row in rows]
+    names = [name for name in records[0] if name not in _AFTER] if records else []
+    swept = {axis.path for axis in grid.axes if len(axis.values) > 1}
+    shown = [
+        name for name in names if name == "recipe" or name in swept or len({str(entry[name]) for entry in records}) > 1
+    ]
+    lines = [
+        [
+            str(place),
+            *(_text(entry[name]) for name in shown),
+            *_outcome(row),
+        ]
+        for place, (row, entry) in enumerate(zip(rows, records, strict=True))
+    ]
+    columns = ["row", *(_short(name, shown) for name in shown), "step ms", "speedup", "status"]
+    return list_table(columns, lines, left=tuple(_short(name, shown) for name in shown) + ("status",))
+
+
+def refusals(rows: Sequence[Row]) -> list[str]:
+    """Why rows were refused, each reason once with the rows it is about."""
+    about: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        if row.status == REFUSED:
+            about.setdefault(row.reason, []).append(place)
+    return [f"row {_ranges(places)}: {reason}" for reason, places in about.items()]
+
+
+def crossovers(grid: Grid, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
+    """Where a recipe begins or ceases to beat BF16 along an axis of whole numbers, everything else equal."""
+    points = list(grid)[: len(rows)]
+    for number, axis in enumerate(grid.axes):
+        if len(axis.values) < 2 or not all(is_whole(value) for value in axis.values):  # noqa: PLR2004
+            continue
+        lines: dict[object, list[tuple[str, Row]]] = {}
+        for point, row in zip(points, rows, strict=True):
+            others = tuple(pair for place, pair in enumerate(point.values) if place != number)
+            lines.setdefault((point.device, point.recipe, others), []).append((point.values[number][1], row))
+        for key, line in lines.items():
+            done = [(value, row) for value, row in line if row.status == DONE and row.speedup is not None]
+            for (before, low), (after, high) in zip(done, done[1:], strict=False):
+                assert low.speedup is not None
+                assert high.speedup is not None
+                if (low.speedup < 1) != (high.speedup < 1):
+                    others = key[2] if isinstance(key, tuple) else ()
+                    yield {
+                        "path": axis.path,
+                        "device": low.device,
+                        "recipe": low.recipe,
+                        "others": dict(others),
+                        "slower_than_bf16": before if low.speedup < 1 else after,
+                        "not_slower": after if low.speedup < 1 else before,
+                    }
+
+
+def crossover_text(found: Mapping[str, object]) -> str:
+    """A crossover as a sentence."""
+    others = found["others"]
+    assert isinstance(others, dict)
+    also = "".join(f", {path}={value}" for path, value in others.items())
+    return (
+        f"{found['recipe']} on {found['device']}{also}: slower than BF16 at {found['path']}="
+        f"{found['slower_than_bf16']}, not at {found['not_slower']}"
+    )
+
+
+def _outcome(row: Row) -> list[str]:
+    if row.step_seconds is None:
+        return ["-", "-", row.status]
+    status = row.status if row.same_as is None else f"same as {row.same_as}"
+    return [wording.milliseconds(round(row.step_seconds * PICOSECONDS_PER_SECOND)), wording.times(row.speedup), status]
+
+
+def _short(name: str, shown: Sequence[str]) -> str:
+    """The last part of a path where that is enough to tell columns apart."""
+    last = name.rpartition(".")[2]
+    return last if sum(other.rpartition(".")[2] == last for other in shown) == 1 else name
+
+
+def _ranges(places: Sequence[int]) -> str:
+    """``0-3, 7``."""
+    found: list[list[int]] = []
+    for place in places:
+        if found and place == found[-1][-1] + 1:
+            found[-1][1:] = [place]
+        else:
+            found.append([place])
+    return ", ".join("-".join(str(place) for place in dict.fromkeys(part)) for part in found)
+
+
+def _cell(value: object) -> object:
+    """A value in CSV: true and false as YAML writes them, floats with every digit."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _text(value: object) -> str:
+    text = "-" if value is None else str(_cell(value))
+    return text if len(text) <= _SHORTENED else f"{text[: _SHORTENED - 1]}…"
