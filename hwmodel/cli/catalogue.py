@@ -25,7 +25,7 @@ def commands(family: str) -> typer.Typer:
     one, text = FAMILIES[family]
     app = typer.Typer(name=family, cls=Commands, help=text, no_args_is_help=True, rich_markup_mode=None)
     app.command("list", help=f"List every {one} by name.")(_list_command(family))
-    app.command("show", help=f"Show one {one}.")(_show_command(family, one))
+    app.command("show", help=f"Show one {one}.")(_show_command(family))
     return app
 
 
@@ -33,19 +33,21 @@ def _list_command(family: str) -> Callable[[], None]:
     def run() -> None:
         from hwmodel.cli.entries import LISTS
         from hwmodel.cli.guard import printable
-        from hwmodel.cli.show import console
+        from hwmodel.cli.show import console, folding
         from hwmodel.report.tables import list_table
 
         columns, lines = LISTS[family]()
         cells = [[printable(cell) for cell in line] for line in lines]
-        console().print(list_table(columns, cells, left=columns))
+        console().print(folding(list_table(columns, cells, left=columns), *columns[1:]))
 
     return run
 
 
-def _show_command(family: str, one: str) -> Callable[[str], None]:
+def _show_command(family: str) -> Callable[[str], None]:
     def run(
-        name: Annotated[str, typer.Argument(metavar="NAME", help=f"Name of a {one}.", show_default=False)],
+        name: Annotated[
+            str, typer.Argument(metavar="NAME", help="One of the names that list prints.", show_default=False)
+        ],
     ) -> None:
         from hwmodel.cli.entries import SHOWS
         from hwmodel.cli.show import console

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 def compare(
     workload: options.Workload,
+    *,
     device: options.Device,
     recipes: Annotated[
         str | None,
@@ -31,7 +33,7 @@ def compare(
     json: options.Json = None,
     timeline: options.Timeline = None,
 ) -> None:
-    """Compare recipes, and say where each differs from the one before."""
+    """Compare recipes, and say where they differ."""
     from hwmodel import api
     from hwmodel.cli.outputs import STANDARD_OUTPUT, check_outputs, inputs, write_json
     from hwmodel.cli.progress import progress
@@ -78,7 +80,7 @@ def comparison_data(results: Sequence[Result]) -> dict[str, object]:
                 "step_picoseconds": after.step_picoseconds - before.step_picoseconds,
                 "breakdown_picoseconds": difference(before.breakdown, after.breakdown),
             }
-            for before, after in zip(rows, rows[1:], strict=False)
+            for before, after in itertools.pairwise(rows)
         ],
         "published": published_data(results[0]),
     }
@@ -112,11 +114,11 @@ def print_comparison(out: Console, results: Sequence[Result]) -> None:
     if ceiling is not None:
         show.pairs(out, [("ceiling", f"{times(ceiling)} if the GEMMs of the BF16 step took no time")])
     _print_ratios(out, rows)
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in itertools.pairwise(rows):
         show.heading(out, f"From {before.recipe} to {after.recipe}")
         out.print(difference_table(before, after))
     _print_published(out, results[0])
-    show.bullets(out, "Defaults used", _collected(results, "defaults_used"))
+    show.together(out, "Defaults used", _collected(results, "defaults_used"))
     show.bullets(out, "Keep in mind", _collected(results, "warnings"))
 
 
@@ -148,12 +150,10 @@ def _print_published(out: Console, result: Result) -> None:
     entries = published_speedups(_model(result))
     if entries:
         show.heading(out, f"Published for {_model(result)}, for reference; nothing is fitted to these")
-        cells = [
-            [entry.recipe, entry.text, entry.kind, f"{entry.machine}; {entry.conditions}", entry.source]
-            for entry in entries
-        ]
+        cells = [[entry.recipe, entry.text, entry.kind, entry.conditions, entry.source] for entry in entries]
         columns = ["recipe", "over BF16", "", "machine and layout", "source"]
-        out.print(list_table(columns, cells, left=("", "machine and layout", "source")))
+        folded = ("machine and layout", "source")
+        out.print(show.folding(list_table(columns, cells, left=("", *folded)), *folded))
     if note := _published_note(result):
         show.pairs(out, [("-", note)])
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 Workload = Annotated[
-    str, typer.Argument(metavar="WORKLOAD", help="Name of a ready workload, or a path (./mine.yaml).", show_default=False)
+    str,
+    typer.Argument(metavar="WORKLOAD", help="Name of a ready workload, or a path (./mine.yaml).", show_default=False),
 ]
 Device = Annotated[
     str, typer.Option("--device", metavar="NAME|PATH", help="Name of a device, or a path.", show_default=False)
@@ -25,7 +26,9 @@ Sets = Annotated[
 ]
 Json = Annotated[
     str | None,
-    typer.Option("--json", metavar="FILE|-", help="Write the result as JSON; - is standard output.", show_default=False),
+    typer.Option(
+        "--json", metavar="FILE|-", help="Write the result as JSON; - is standard output.", show_default=False
+    ),
 ]
 Timeline = Annotated[
     Path | None,

@@ -11,7 +11,7 @@ from hwmodel.cli.guard import printable
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """Say what is being done: ``with progress() as say: say("current")``. Silent if standard error is no terminal."""
+    """A function that says what is being done; silent where standard error is no terminal."""
     if not sys.stderr.isatty():
         yield lambda text: None
         return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 
-class Kind(str, Enum):
+class Kind(StrEnum):
     """Files with a schema."""
 
     device = "device"
@@ -18,7 +18,10 @@ class Kind(str, Enum):
 def schema(
     kind: Annotated[Kind, typer.Argument(help="Which file.", show_default=False)],
 ) -> None:
-    """Print the JSON Schema of a device or workload file: every key, its type, its default and what it means."""
+    """Print the JSON Schema of a file.
+
+    It has every key a device or workload file may have, with its type, its default and what it means.
+    """
     from hwmodel.cli.outputs import json_text
     from hwmodel.config.device import schema_device
     from hwmodel.config.workload import schema_workload

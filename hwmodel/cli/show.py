@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from hwmodel.cli.guard import printable
+from hwmodel.engine.trace import SequenceTrace
 from hwmodel.report import wording
-from hwmodel.report.breakdown import KEYS
+from hwmodel.report.breakdown import HIDEABLE, KEYS, breakdown, busy, hidden_time
 from hwmodel.report.metrics import gemm_share_fraction, slowest_kernels
-from hwmodel.report.tables import RecipeRow, list_table, slowest_table
+from hwmodel.report.tables import RecipeRow, list_table, slowest_table, table_width
 from hwmodel.report.timeline import Section
 from hwmodel.simulation.result import Result, Totals
 from hwmodel.units import format_bytes
 
-_HIDEABLE = ("amax", "collective")
+_NARROWEST = 40
 
 
 class _PipedConsole(Console):
@@ -42,20 +43,38 @@ def heading(out: Console, text: str) -> None:
 
 def pairs(out: Console, lines: Sequence[tuple[str, str]]) -> None:
     """Labels with what they say, aligned."""
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    width = max((len(label) for label, _ in lines), default=0)
     for label, value in lines:
-        grid.add_row(Text(label), Text(printable(value)))
-    out.print(Padding(grid, (0, 0, 0, 2)))
+        first = f"  {label:{width}}  "
+        wrapped = textwrap.wrap(
+            printable(value), max(out.width, _NARROWEST), initial_indent=first, subsequent_indent=" " * len(first)
+        )
+        out.print(Text("\n".join(wrapped) or first.rstrip()), soft_wrap=True)
 
 
 def bullets(out: Console, title: str, lines: Sequence[str]) -> None:
     """A list under a heading, or nothing."""
-    if not lines:
-        return
-    heading(out, title)
-    pairs(out, [("-", line) for line in lines])
+    if lines:
+        heading(out, title)
+        pairs(out, [("-", line) for line in lines])
+
+
+def explained(out: Console, lines: Sequence[tuple[str, str]]) -> None:
+    """Facts, each with what there is to say about it underneath."""
+    for fact, text in lines:
+        out.print(Text(f"  {printable(fact)}"), soft_wrap=True)
+        indent = " " * 6
+        wrapped = textwrap.wrap(
+            printable(text), max(out.width, _NARROWEST), initial_indent=indent, subsequent_indent=indent
+        )
+        out.print(Text("\n".join(wrapped), style="dim"), soft_wrap=True)
+
+
+def together(out: Console, title: str, lines: Sequence[str]) -> None:
+    """Short lines run together under a heading, or nothing."""
+    if lines:
+        heading(out, title)
+        pairs(out, [("", "; ".join(lines))])
 
 
 def per_step(sums: Totals) -> dict[str, int]:
@@ -87,13 +106,13 @@ def section(result: Result) -> Section:
     """The first step of a result's period, for a timeline."""
     steps = result.totals.steps
     detail = f"first of {steps} steps, mean {wording.duration(result.totals.picoseconds // steps)}" if steps > 1 else ""
-    return Section(result.recipe.preset, result.trace, _charged(result), result.speedup, detail)
+    return trace_section(result.recipe.preset, result.trace, result.speedup, detail)
 
 
-def _charged(result: Result) -> dict[str, int]:
-    from hwmodel.report.breakdown import breakdown
-
-    return breakdown(result.trace)
+def trace_section(title: str, trace: SequenceTrace, speedup: float, detail: str = "") -> Section:
+    """One step for a timeline."""
+    charged = breakdown(trace)
+    return Section(title, trace, charged, speedup, hidden_time(charged, busy(trace)), detail)
 
 
 def facts(result: Result) -> list[tuple[str, str]]:
@@ -112,7 +131,11 @@ def facts(result: Result) -> list[tuple[str, str]]:
 def print_result(out: Console, result: Result) -> None:
     """All a person wants to know of one result."""
     data = result.data
-    lines = [*facts(result), ("recipe", recipe_words(result)), ("step", wording.duration(sum(per_step(result.totals).values())))]
+    lines = [
+        *facts(result),
+        ("recipe", recipe_words(result)),
+        ("step", wording.duration(sum(per_step(result.totals).values()))),
+    ]
     if result.totals.steps > 1:
         lines[-1] = ("step", f"{lines[-1][1]} (mean of the {result.totals.steps} steps of a period)")
     lines.append(("speedup", f"{wording.times(result.speedup)} over BF16 {_ceiling(result)}"))
@@ -132,12 +155,8 @@ def print_result(out: Console, result: Result) -> None:
     out.print(breakdown_table(recipe_row(result), baseline_row(result)))
     pairs(out, [*_hidden(result), ("counts", counts_words(result))])
     heading(out, "Slowest kernels")
-    kernels = [
-        replace(kernel, name=printable(kernel.name), shape=printable(kernel.shape))
-        for kernel in slowest_kernels(result.trace)
-    ]
-    out.print(slowest_table(kernels))
-    bullets(out, "Defaults used", data["defaults_used"])
+    out.print(kernels_table(result, out.width))
+    together(out, "Defaults used", data["defaults_used"])
     bullets(out, "Keep in mind", data["warnings"])
 
 
@@ -150,7 +169,9 @@ def recipe_words(result: Result) -> str:
     interval = ""
     if recipe.keeps_state:
         steps = recipe.interval_steps
-        interval = ", amax never" if steps is None else f", amax every {steps} steps" if steps > 1 else ", amax every step"
+        interval = (
+            ", amax never" if steps is None else f", amax every {steps} steps" if steps > 1 else ", amax every step"
+        )
     return f"{recipe.preset} ({recipe.granularity} granularity, {recipe.timing} scaling{interval}; {formats})"
 
 
@@ -209,6 +230,37 @@ def breakdown_table(row: RecipeRow, baseline: RecipeRow) -> Table:
     return table
 
 
+def kernels_table(result: Result, width: int) -> Table:
+    """The slowest kernels; without their kind where that does not fit."""
+    kernels = [
+        replace(kernel, name=printable(kernel.name), shape=printable(kernel.shape))
+        for kernel in slowest_kernels(result.trace)
+    ]
+    whole = slowest_table(kernels)
+    if table_width(whole) <= width:
+        return whole
+    lines = [
+        [
+            kernel.name,
+            kernel.shape or "-",
+            f"{kernel.calls:,}",
+            wording.milliseconds(kernel.total_picoseconds),
+            f"{100 * kernel.share_fraction:.1f} %",
+            kernel.bound or "-",
+        ]
+        for kernel in kernels
+    ]
+    table = list_table(["kernel", "shape", "calls", "total ms", "% of step", "bound"], lines, left=("shape", "bound"))
+    return folding(table, "shape")
+
+
+def folding(table: Table, *names: str) -> Table:
+    """``table`` where only the columns of these names are folded if it is too wide."""
+    for column in table.columns:
+        column.no_wrap = str(column.header) not in names
+    return table
+
+
 def signed_milliseconds(picoseconds: int) -> str:
     """Milliseconds with their sign."""
     return ("+" if picoseconds > 0 else "") + wording.milliseconds(picoseconds)
@@ -217,11 +269,11 @@ def signed_milliseconds(picoseconds: int) -> str:
 def _ceiling(result: Result) -> str:
     share = gemm_share_fraction(result.baseline_totals.breakdown)
     ceiling = result.data["speedup_ceiling"]
-    bound = "no bound" if ceiling is None else f"at most {wording.times(ceiling)}"
-    return f"(GEMMs are {100 * share:.1f} % of the BF16 step: {bound} if they took no time)"
+    bound = "" if ceiling is None else f": at most {wording.times(ceiling)} if they took no time"
+    return f"(GEMMs are {100 * share:.1f} % of the BF16 step{bound})"
 
 
 def _hidden(result: Result) -> list[tuple[str, str]]:
     hidden = result.data["hidden_seconds"]
-    words = [f"{key} {1000 * hidden[key]:,.3f} ms" for key in _HIDEABLE if hidden[key]]
+    words = [f"{key} {1000 * hidden[key]:,.3f} ms" for key in HIDEABLE if hidden[key]]
     return [("hidden", f"behind other work: {', '.join(words)}")] if words else []

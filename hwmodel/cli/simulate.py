@@ -12,6 +12,7 @@ from hwmodel.cli import options
 
 def simulate(
     workload: options.Workload,
+    *,
     device: options.Device,
     recipe: Annotated[
         str | None,
@@ -22,9 +23,7 @@ def simulate(
     timeline: options.Timeline = None,
     trace: Annotated[
         Path | None,
-        typer.Option(
-            "--trace", metavar="FILE.json[.gz]", help="Write every event, for Perfetto.", show_default=False
-        ),
+        typer.Option("--trace", metavar="FILE.json[.gz]", help="Write every event, for Perfetto.", show_default=False),
     ] = None,
 ) -> None:
     """Simulate a step and say where its time goes, beside BF16."""

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 def sweep(
     workload: options.Workload,
+    *,
     device: Annotated[
         str, typer.Option("--device", metavar="D[,D...]", help="Devices: names or paths.", show_default=False)
     ],
     recipes: Annotated[
         str | None,
-        typer.Option("--recipes", metavar="A,B,...", help="Presets; without them the workload's own recipe.", show_default=False),
+        typer.Option(
+            "--recipes", metavar="A,B,...", help="Presets; without them the workload's own recipe.", show_default=False
+        ),
     ] = None,
     granularity: Annotated[
         str | None,
@@ -47,7 +50,11 @@ def sweep(
         typer.Option("--out", metavar="FILE.csv|.json", help="Write the rows to a file.", show_default=False),
     ] = None,
 ) -> None:
-    """Simulate every combination; identical ones are simulated once. Ctrl-C keeps the rows done."""
+    """Simulate every combination of devices, recipes and values.
+
+    Identical combinations are simulated once. One that cannot exist gives a row with the reason. Ctrl-C keeps the rows
+    done so far.
+    """
     from hwmodel.cli.outputs import check_outputs, inputs
     from hwmodel.cli.progress import progress
     from hwmodel.sweeps import make_grid, prepare
@@ -81,7 +88,7 @@ def _print(checked: Sweep, rows: Sequence[Row]) -> None:
     from hwmodel.sweeps import output
 
     screen = show.console()
-    screen.print(output.table(rows, checked.grid))
+    screen.print(output.table(rows, checked.grid, width=screen.width))
     found = [output.crossover_text(entry) for entry in output.crossovers(checked.grid, rows)]
     show.bullets(screen, "Where 8 bits begin to pay", found)
     show.bullets(screen, "Refused", output.refusals(rows))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pydantic import Field, create_model
+from pydantic import Field, create_model, model_validator
 from pydantic_core import core_schema
 
 from hwmodel.config.described import field_docs, summary
@@ -15,6 +15,7 @@ from hwmodel.config.document import written
 from hwmodel.config.fields import Integer, Schema, Text, is_number, said, seen
 from hwmodel.errors import ParameterError, suggestion
 from hwmodel.formats import FORMATS, ScaleLayout
+from hwmodel.units import parse_number
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -59,6 +60,11 @@ def words(names: tuple[str, ...]) -> Any:
     return Annotated[str, OneOf(lambda: names)]
 
 
+def many(kind: Any) -> Any:
+    """The type of a field that holds a sequence of ``kind``."""
+    return types.GenericAlias(tuple, (kind, ...))
+
+
 Format = Annotated[str, OneOf(FORMATS.names, "format")]
 """Name of a number format."""
 
@@ -68,10 +74,16 @@ class _Extent:
     """A whole number of elements, or ``all``."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        return core_schema.no_info_before_validator_function(
-            lambda value: None if value == ALL else value,
-            core_schema.nullable_schema(handler.generate_schema(Integer)),
-        )
+        inner = core_schema.nullable_schema(handler.generate_schema(Integer))
+        return core_schema.no_info_before_validator_function(self.read, inner)
+
+    def read(self, value: object) -> object:
+        """None for all of an axis, else what was written."""
+        if value == ALL:
+            return None
+        if value is None or (isinstance(value, str) and parse_number(value) is None):
+            raise said(f"must be a whole number or {ALL}, got {seen(value)}")
+        return value
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
@@ -89,6 +101,11 @@ class ScaleLayoutSchema(Schema):
     columns: Extent = Field(description="columns of a block, along the contraction axis: a whole number, or 'all'")
     scale_format: Format = Field(default="fp32", description="number format of a scale")
     powers_of_two: bool = Field(default=False, description="scales are powers of two")
+
+    @model_validator(mode="after")
+    def _sound(self) -> ScaleLayoutSchema:
+        self.to_inside()
+        return self
 
     def to_inside(self) -> ScaleLayout:
         """The record these keys describe."""
@@ -129,7 +146,11 @@ def schema_of(
             default = kind()
         required = field.default is MISSING and field.default_factory is MISSING and not partial
         hint = hints[field.name]
-        text = says.get(field.name) or docs.get(field.name) or summary(hint if is_dataclass(hint) else cls)
+        text = (
+            says.get(field.name)
+            or docs.get(field.name)
+            or summary(hint if isinstance(hint, type) and is_dataclass(hint) else cls)
+        )
         made[field.name] = (kind, Field(description=text) if required else Field(default=default, description=text))
     return create_model(name, __base__=Schema, __doc__=summary(cls), **made)
 
@@ -142,7 +163,7 @@ def _kind(hint: Any, name: str, field: str, kinds: Mapping[str, Any], says: Mapp
         return schema_of(hint, name, kinds=_under(kinds, field), says=_under(says, field))
     origin, args = get_origin(hint), get_args(hint)
     if origin is tuple and args[-1] is Ellipsis:
-        return tuple[_kind(args[0], name, field, kinds, says), ...]
+        return many(_kind(args[0], name, field, kinds, says))
     if origin is Union or isinstance(hint, types.UnionType):
         members = [member for member in args if member is not types.NoneType]
         if len(members) == 1:

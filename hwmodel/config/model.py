@@ -32,7 +32,7 @@ _SAYS: Final = {
     "vocabulary": "tokens in the vocabulary",
     "tied_embeddings": "the input embedding is also the output projection",
 }
-_TRIVIAL = ModelSpec(UNNAMED, *[1] * 7)
+_TRIVIAL = ModelSpec(UNNAMED, layers=1, hidden=1, heads=1, key_value_heads=1, head_size=1, feed_forward=1, vocabulary=1)
 
 _Fields = schema_of(ModelSpec, "ModelFields", says=_SAYS, integer=PositiveInteger, partial=True)
 ModelSchema = create_model(

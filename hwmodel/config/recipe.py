@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 
 from hwmodel.config.document import Document, KeyPath, dotted
 from hwmodel.config.fields import Integer, Schema, Text
-from hwmodel.config.generated import Format, OneOf, given, replaced, schema_of, shown, words
+from hwmodel.config.generated import Format, OneOf, given, many, replaced, schema_of, shown, words
 from hwmodel.config.loader import load
 from hwmodel.config.problems import from_refusal, validate
 from hwmodel.errors import ConfigError, Problem, RefusedError, suggestion
@@ -43,7 +43,7 @@ _KINDS: Final[dict[str, Any]] = {
     "amax.kernel": words(axes.AMAX_KERNELS),
     "amax.sampling": words(axes.AMAX_SAMPLINGS),
     "fusion": words(axes.FUSIONS),
-    "exceptions.gemms": tuple[words(axes.GEMM_USES), ...],
+    "exceptions.gemms": many(words(axes.GEMM_USES)),
 }
 _SAYS: Final = {
     "preset": "name of a recipe to start from; every other key here overrides one of its axes",
@@ -79,13 +79,16 @@ def presets() -> dict[str, Recipe]:
     return {name: recipe for name, (recipe, _) in _presets().items()}
 
 
-def to_recipe(model: Schema, document: Document, root: KeyPath) -> tuple[Recipe | None, tuple[Problem, ...]]:
+def to_recipe(
+    model: Schema, document: Document, root: KeyPath, *, complete: bool = True
+) -> tuple[Recipe | None, tuple[Problem, ...]]:
     """The preset that ``model`` names with the axes it overrides, or every mistake in it.
 
     Args:
         model: a `RecipeSchema`.
         document: where it was read from.
         root: its path there.
+        complete: nothing was left out as malformed, so axes that cannot be together are a mistake.
     """
     changes = given(model)
     name = str(changes.pop("preset", DEFAULT_PRESET))
@@ -99,7 +102,8 @@ def to_recipe(model: Schema, document: Document, root: KeyPath) -> tuple[Recipe 
     try:
         recipe, refused = replaced(known.get(name, Recipe()), changes)
     except RefusedError as error:
-        return None, (*problems, *(() if problems else from_refusal(error, document, ()).problems))
+        mistakes = from_refusal(error, document, ()).problems if complete and not problems else ()
+        return None, (*problems, *mistakes)
     for mistake in refused:
         problems += from_refusal(mistake, document, root).problems
     return (None if problems else recipe), tuple(problems)

@@ -6,21 +6,20 @@ import pathlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from hwmodel.config.document import Document, KeyPath, dotted
-from hwmodel.config.edits import edit
-from hwmodel.config.facts import split_edit
+from hwmodel.config.fields import Schema
 from hwmodel.config.generated import defaults_used, given, replaced
-from hwmodel.config.graph import Lines, OpSchema, TensorSchema, params_schema
+from hwmodel.config.graph import Lines, OpSchema, TensorSchema
 from hwmodel.config.loader import load
 from hwmodel.config.locate import locate
 from hwmodel.config.model import ModelSchema, load_model, to_spec
 from hwmodel.config.problems import from_refusal, in_order, problems_of
 from hwmodel.config.recipe import RecipeSchema, presets, recipe_defaults, to_recipe
+from hwmodel.config.shorthand import SHORTHANDS, edited, expanded
 from hwmodel.config.workload_schema import (
     KINDS,
-    SHORTHANDS,
     BatchSchema,
     EnvelopeSchema,
     HandSchema,
@@ -29,11 +28,11 @@ from hwmodel.config.workload_schema import (
     ScheduleSchema,
     SoftwareSchema,
     TrainingSchema,
+    schema_workload,
 )
 from hwmodel.errors import ConfigError, GraphError, HwModelError, Problem, suggestion
 from hwmodel.graph import REFERENCE, Layout
 from hwmodel.models.decoder import rank_dims
-from hwmodel.ops import OPS
 from hwmodel.recipes.recipe import Recipe, StepKind
 from hwmodel.workload import Batch, HandGraph, Optimizer, Training, Workload
 from hwmodel.workload.hand import check_hand, lower_hand
@@ -46,10 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadedWorkload", "load_model", "load_workload", "presets", "schema_workload"]
 
-RECIPE_OPTION = "--recipe"
-"""The source of a preset that replaces the file's."""
-
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound=Schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +75,8 @@ def load_workload(
         ConfigError: every mistake, with file, line, path, rule and value.
     """
     file = locate("workloads", name_or_path)
-    document = _edited(load(file), edits, recipe)
-    document, shortened = _expanded(document)
+    document = edited(load(file), edits, recipe)
+    document, shortened = expanded(document)
     reading = _Reading(document, file, shortened)
     kind = document.get(("kind",))
     if kind == "training":
@@ -97,73 +93,6 @@ def load_workload(
     raise reading.error()
 
 
-def schema_workload() -> dict[str, Any]:
-    """The JSON schema of a workload file, every key described; params of ops by their registered dataclasses."""
-    schemas = {kind: model.model_json_schema() for kind, model in KINDS.items()}
-    definitions: dict[str, Any] = {}
-    for kind, schema in schemas.items():
-        definitions |= schema.pop("$defs", {})
-        for key in schema["properties"].keys() & SHORTHANDS.keys():
-            schema["properties"][key] = _or_text(schema["properties"][key])
-        definitions[kind] = schema
-    params = {op: params_schema(op).model_json_schema() for op in OPS.names() if op != "fused"}
-    for op, schema in params.items():
-        definitions |= schema.pop("$defs", {})
-        definitions[f"params of {op}"] = schema
-    definitions["OpSchema"]["properties"]["params"] |= {
-        "anyOf": [{"$ref": f"#/$defs/params of {op}"} for op in params],
-    }
-    return {
-        "title": "hwmodel workload",
-        "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in schemas],
-        "$defs": definitions,
-    }
-
-
-def _or_text(section: dict[str, Any]) -> dict[str, Any]:
-    """A section that may also be written as a text alone."""
-    kept = {key: section[key] for key in ("title", "description", "default") if key in section}
-    rest = {key: item for key, item in section.items() if key not in kept}
-    return {"anyOf": [{"type": "string"}, rest], **kept}
-
-
-def _edited(document: Document, edits: Iterable[Edit], recipe: str | None) -> Document:
-    """What the file says with every edit on top."""
-    problems: list[Problem] = []
-    for assignment in edits:
-        path, value = split_edit(assignment)
-        if value is None and isinstance(assignment, str):
-            problems.append(Problem("", None, f"must be path=value, got {assignment!r}", "--set"))
-            continue
-        if path in SHORTHANDS and path != "model":
-            path = f"{path}.{SHORTHANDS[path]}"
-        try:
-            document = edit(document, path, value, shorthands=SHORTHANDS)
-        except ConfigError as error:
-            problems += error.problems
-    if problems:
-        raise ConfigError(document.source, tuple(problems))
-    if recipe is None:
-        return document
-    document = edit(document, "recipe.preset", recipe, shorthands=SHORTHANDS)
-    return replace(document, sources={**document.sources, ("recipe", "preset"): RECIPE_OPTION})
-
-
-def _expanded(document: Document) -> tuple[Document, frozenset[str]]:
-    """Sections written as a text alone as mappings, and which ones these are."""
-    data, lines, sources = dict(document.data), dict(document.lines), dict(document.sources)
-    shortened = frozenset(key for key in SHORTHANDS if isinstance(data.get(key), str))
-    for key in shortened:
-        inner: KeyPath = (key, SHORTHANDS[key])
-        data[key] = {SHORTHANDS[key]: data[key]}
-        source, line = document.where((key,))
-        if line is not None:
-            lines[inner] = line
-        if source != document.source:
-            sources[inner] = source
-    return Document(document.source, data, lines, sources), shortened
-
-
 @dataclass(slots=True)
 class _Reading:
     """One workload file on its way, with every mistake found so far."""
@@ -173,6 +102,8 @@ class _Reading:
     shortened: frozenset[str]
     problems: list[Problem] = field(default_factory=list)
     defaults: list[tuple[str, str]] = field(default_factory=list)
+    incomplete: set[str] = field(default_factory=set)
+    """Sections of which a part was malformed."""
 
     def loaded(self, schema: type[EnvelopeSchema], build: Callable[[], Workload | None]) -> LoadedWorkload:
         """The workload that ``build`` makes, once the whole file is well-formed."""
@@ -233,10 +164,19 @@ class _Reading:
     # Sections
 
     def section(self, schema: type[M], key: str) -> M | None:
-        """A section if it is well-formed; what is wrong with it the whole file's schema has said."""
+        """A section without what is malformed in it, which the whole file's schema has complained about."""
         data = self.document.get((key,))
         try:
             return schema.model_validate({} if data is None else data)
+        except ValidationError as error:
+            wrong = {
+                detail["loc"][0] for detail in error.errors(include_url=False, include_context=False) if detail["loc"]
+            }
+        self.incomplete.add(key)
+        if not isinstance(data, dict):
+            return None
+        try:
+            return schema.model_validate({name: value for name, value in data.items() if name not in wrong})
         except ValidationError:
             return None
 
@@ -256,7 +196,7 @@ class _Reading:
                 continue
         return found
 
-    def record(self, base: Any, section: BaseModel | None, key: str) -> Any:
+    def record(self, base: Any, section: Schema | None, key: str) -> Any:
         """``base`` with what a section says, or None after a mistake."""
         if section is None:
             return None
@@ -270,7 +210,10 @@ class _Reading:
     def model(self) -> Any:
         """The architecture, or None after a mistake."""
         section = self.section(ModelSchema, "model")
-        if section is None or not isinstance(self.document.get(("model",)), dict):
+        written = self.document.get(("model",))
+        if section is None or not isinstance(written, dict):
+            return None
+        if "base" in written and "base" not in section.model_fields_set:
             return None
         spec, problems = to_spec(section, self.document, ("model",), relative_to=self.file.parent)
         self.problems += problems
@@ -281,7 +224,8 @@ class _Reading:
         section = self.section(RecipeSchema, "recipe")
         if section is None:
             return None
-        recipe, problems = to_recipe(section, self.document, ("recipe",))
+        complete = "recipe" not in self.incomplete
+        recipe, problems = to_recipe(section, self.document, ("recipe",), complete=complete)
         self.problems += problems
         if recipe is not None:
             self.defaults += recipe_defaults(section, recipe, "recipe.")
@@ -291,11 +235,7 @@ class _Reading:
         """What every kind of workload has, except the recipe."""
         schedule = self.section(ScheduleSchema, "schedule")
         software = self.section(SoftwareSchema, "software")
-        data = {key: value for key, value in self.document.data.items() if key in ("name", "steps", "notes")}
-        try:
-            rest = EnvelopeSchema.model_validate(data)
-        except ValidationError:
-            return {}
+        data = {key: value for key, value in self.document.data.items() if key in ("kind", "name", "steps", "notes")}
         if schedule is None or software is None:
             return {}
         name = str(getattr(software, "set"))  # noqa: B009 - the model is made when its module is loaded
@@ -304,6 +244,10 @@ class _Reading:
         except HwModelError as error:
             message = error.problems[0].message if isinstance(error, ConfigError) else str(error)
             self.problem(("software", "set"), message)
+        try:
+            rest = EnvelopeSchema.model_validate(data)
+        except ValidationError:
+            return {}
         self.defaults += defaults_used(schedule, "schedule.") + defaults_used(software, "software.")
         if "steps" not in rest.model_fields_set:
             self.defaults.append(("steps", str(rest.steps)))

@@ -7,19 +7,19 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, create_model
 
 from hwmodel.config.fields import Count, PositiveInteger, Schema, Text
-from hwmodel.config.generated import OneOf, schema_of, words
-from hwmodel.config.graph import GraphSchema
+from hwmodel.config.generated import OneOf, many, schema_of, words
+from hwmodel.config.graph import GraphSchema, params_schema
 from hwmodel.config.model import ModelSchema  # noqa: TC001 - pydantic reads it when the class is made
 from hwmodel.config.recipe import RecipeSchema
+from hwmodel.config.shorthand import SHORTHANDS
 from hwmodel.device.software import COUNTS, FUSED, KERNELS, OVERLAPS, PAYLOADS, SWITCHES
 from hwmodel.graph import Layout
+from hwmodel.ops import OPS
 from hwmodel.schedules import SCHEDULES
 from hwmodel.workload import Optimizer
 from hwmodel.workload.workload import GRADIENT_FORMATS
 
 DEFAULT_SOFTWARE: Final = "mature"
-SHORTHANDS: Final = {"model": "base", "recipe": "preset", "schedule": "streams", "software": "set"}
-"""Sections that may be written as a text alone, with the key that text belongs to."""
 
 _LAYOUT_SAYS = {
     "tp": "tensor parallelism: ranks that share each layer's matrices",
@@ -62,7 +62,7 @@ class ScheduleSchema(Schema):
 
 
 def _software_fields() -> dict[str, Any]:
-    payloads = tuple[words(PAYLOADS), ...]
+    payloads = many(words(PAYLOADS))
     kinds = (
         (SWITCHES, bool, "switch"),
         (COUNTS, Count, "count"),
@@ -76,7 +76,7 @@ def _software_fields() -> dict[str, Any]:
         for name, says in names.items():
             made[name] = (kind | None, Field(default=None, description=f"{what}, over the set's: {says}"))
     says = "fused kernels there are, in place of the set's"
-    made["fused"] = (tuple[words(FUSED), ...] | None, Field(default=None, description=says))
+    made["fused"] = (many(words(FUSED)) | None, Field(default=None, description=says))
     return made
 
 
@@ -88,6 +88,7 @@ SoftwareSchema = create_model(
 class EnvelopeSchema(Schema):
     """The keys that every workload has."""
 
+    kind: Literal["training", "graph"] = Field(description="what is run, and which other keys there are")
     name: Text | None = Field(default=None, description="title; without one the name of the file")
     recipe: RecipeSchema = Field(  # type: ignore[valid-type]  # a model made when this module is loaded
         default=RecipeSchema(), description="scaling recipe: a preset's name, or a mapping"
@@ -103,7 +104,7 @@ class EnvelopeSchema(Schema):
 class TrainingSchema(EnvelopeSchema):
     """One optimiser step of a dense decoder."""
 
-    kind: Literal["training"] = Field(description="'training'")
+    kind: Literal["training"] = Field(description="training: one optimiser step")
     model: ModelSchema = Field(  # type: ignore[valid-type]  # as recipe
         description="architecture: a shipped model's name, or a mapping"
     )
@@ -119,7 +120,37 @@ class TrainingSchema(EnvelopeSchema):
 class HandSchema(EnvelopeSchema, GraphSchema):
     """Tensors and ops written by hand, on one device."""
 
-    kind: Literal["graph"] = Field(description="'graph'")
+    kind: Literal["graph"] = Field(description="graph: tensors and ops written by hand")
 
 
 KINDS: Final[dict[str, type[EnvelopeSchema]]] = {"training": TrainingSchema, "graph": HandSchema}
+
+
+def schema_workload() -> dict[str, Any]:
+    """The JSON schema of a workload file, every key described; params of ops by their registered dataclasses."""
+    schemas = {kind: model.model_json_schema() for kind, model in KINDS.items()}
+    definitions: dict[str, Any] = {}
+    for kind, schema in schemas.items():
+        definitions |= schema.pop("$defs", {})
+        for key in schema["properties"].keys() & SHORTHANDS.keys():
+            schema["properties"][key] = _or_text(schema["properties"][key])
+        definitions[kind] = schema
+    params = {op: params_schema(op).model_json_schema() for op in OPS.names() if op != "fused"}
+    for op, schema in params.items():
+        definitions |= schema.pop("$defs", {})
+        definitions[f"params of {op}"] = schema
+    definitions["OpSchema"]["properties"]["params"] |= {
+        "anyOf": [{"$ref": f"#/$defs/params of {op}"} for op in params],
+    }
+    return {
+        "title": "hwmodel workload",
+        "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in schemas],
+        "$defs": definitions,
+    }
+
+
+def _or_text(section: dict[str, Any]) -> dict[str, Any]:
+    """A section that may also be written as a text alone."""
+    kept: dict[str, Any] = {key: section[key] for key in ("title", "description", "default") if key in section}
+    rest = {key: item for key, item in section.items() if key not in kept}
+    return {"anyOf": [{"type": "string"}, rest], **kept}

@@ -69,7 +69,7 @@ def _crowds(users: Sequence[Sequence[tuple[int, int]]], policies: Sequence[str])
 def _levels(crowds: list[Crowd]) -> list[int]:
     """The level of each crowd, its users wanting no more than the other crowds' levels let them use.
 
-    Settled to one unit of rate; ``_shrunk`` and ``_refilled`` see to what is left.
+    Settled when no resource deals out a unit more or less; ``_shrunk`` and ``_refilled`` see to what is left.
     """
     if len(crowds) == 1:
         return [_level(_CAPACITY, [(scale * FULL, weight) for _, weight, scale in crowds[0]])]
@@ -101,7 +101,7 @@ def _levels(crowds: list[Crowd]) -> list[int]:
                     reach = min(reach, levels[other] // other_scale)
                 wants.append((scale * reach, weight))
             level = _level(_CAPACITY, wants)
-            settled = settled and abs(level - levels[own]) < FULL
+            settled = settled and abs(level - levels[own]) * sum([weight for _, weight in wants]) < FULL
             levels[own] = level
         if settled:
             break
@@ -120,7 +120,7 @@ def _level(spare: int, wants: list[tuple[int, int]]) -> int:
 
 
 def _spare(crowd: Crowd, granted: list[int]) -> int:
-    """What ``granted`` leaves of a resource; negative where levels had not settled."""
+    """What ``granted`` leaves of a resource; negative where levels have not quite settled."""
     return _CAPACITY - sum(weight * scale * granted[task] for task, weight, scale in crowd)
 
 

@@ -165,7 +165,7 @@ class _Pool:
         """Closes an instant, when all that ends or starts at it has: starts what entered and schedules the next ends.
 
         It is called back by the last event of the instant. SimPy handles the events of one time in the order in which
-        they were scheduled: the ends, in plan order, and then the gates these opened.
+        they were scheduled: the ends, and then the gates these opened.
         """
         if self._last_gate is not None:
             self._last_gate.callbacks.append(self.settle)
@@ -193,9 +193,8 @@ class _Pool:
                 self._last_gate = self._gates.pop(other).succeed()
 
     def _pass_instant(self) -> list[_Running]:
-        """Starts the tasks that take no time, in plan order."""
-        due = sorted(self._instant, key=_by_index)
-        self._instant = []
+        """Starts the tasks that take no time."""
+        due, self._instant = self._instant, []
         for event in due:
             self.starts[event.index] = int(self._environment.now)
             self._free_cores -= self._tasks[event.index].cores_held
@@ -242,8 +241,6 @@ class _Pool:
             event.work -= rate * elapsed
             (going if event.work > 0 else due).append(event)
         self._running = going
-        if len(due) > 1:
-            due.sort(key=_by_index)
         return elapsed, due
 
 

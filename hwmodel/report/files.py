@@ -44,8 +44,8 @@ def check_destination(path: Path, *, option: str = "output") -> None:
 
 
 def write_text(path: Path, text: str, *, option: str = "output") -> None:
-    """`write_bytes` of text in UTF-8 with its line ends as they are."""
-    write_bytes(path, text.encode("utf-8"), option=option)
+    """`write_bytes` of text in UTF-8 with its line ends as they are; what is no character is written as an escape."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"), option=option)
 
 
 def write_bytes(path: Path, data: bytes, *, option: str = "output") -> None:

@@ -5,9 +5,11 @@ Nothing is fitted to these numbers and no prediction looks at them; they are pri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CLAIM: Final = "claim"
 MEASURED: Final = "measured"
@@ -22,8 +24,8 @@ class PublishedSpeedup:
     """``claim``: printed without machine and layout; ``measured``: step times or rates of both precisions printed."""
     low: float
     high: float
-    machine: str
     conditions: str
+    """Machine and layout."""
     source: str
     device: str = ""
     """Name of our device file for the machine; empty where there is none."""
@@ -34,25 +36,22 @@ class PublishedSpeedup:
         return f"{self.low:.2f}x" if self.low == self.high else f"{self.low:.2f}-{self.high:.2f}x"
 
 
-_CLAIM_SOURCE = "headline figures for 8-bit scaling recipes of Llama 3.1 405B"
-_UNSTATED = "layout unstated"
+_CLAIM_SOURCE = "headline figures; no report of the runs behind them"
+_UNSTATED = "machine and layout unstated"
 _BENCHMARKS = "NVIDIA/dgxc-benchmarking"
 
 PUBLISHED: Final[Mapping[str, tuple[PublishedSpeedup, ...]]] = {
     "Llama 3.1 405B": (
-        PublishedSpeedup("delayed", CLAIM, 1.62, 1.62, "unstated", _UNSTATED, _CLAIM_SOURCE),
-        PublishedSpeedup("current", CLAIM, 1.58, 1.58, "unstated", _UNSTATED, _CLAIM_SOURCE),
-        PublishedSpeedup(
-            "mxfp8", CLAIM, 1.52, 1.52, "unstated", f"projected after software work; {_UNSTATED}", _CLAIM_SOURCE
-        ),
-        PublishedSpeedup("mxfp8", CLAIM, 1.36, 1.36, "unstated", f"today; {_UNSTATED}", _CLAIM_SOURCE),
+        PublishedSpeedup("delayed", CLAIM, 1.62, 1.62, _UNSTATED, _CLAIM_SOURCE),
+        PublishedSpeedup("current", CLAIM, 1.58, 1.58, _UNSTATED, _CLAIM_SOURCE),
+        PublishedSpeedup("mxfp8", CLAIM, 1.52, 1.52, f"{_UNSTATED}; projected after software work", _CLAIM_SOURCE),
+        PublishedSpeedup("mxfp8", CLAIM, 1.36, 1.36, f"{_UNSTATED}; today", _CLAIM_SOURCE),
         PublishedSpeedup(
             "delayed",
             MEASURED,
             1.52,
             1.53,
-            "GB200, 128 and 256 GPUs",
-            "sequence 8192, tp 4, pp 8, cp 2, vp 8",
+            "GB200, 128 and 256 GPUs; sequence 8192, tp 4, pp 8, cp 2, vp 8",
             f"{_BENCHMARKS} v25.05, llama3.1/README.md",
         ),
         PublishedSpeedup(
@@ -60,8 +59,7 @@ PUBLISHED: Final[Mapping[str, tuple[PublishedSpeedup, ...]]] = {
             MEASURED,
             1.52,
             1.60,
-            "H100, 512 to 2304 GPUs",
-            "sequence 8192, tp 8, pp 8 or 9, cp 2, vp 7 or 8",
+            "H100, 512 to 2304 GPUs; sequence 8192, tp 8, pp 8 or 9, cp 2, vp 7 or 8",
             f"{_BENCHMARKS} v24.11.1 to v25.05.01, llama3.1/README.md and README_405b.md",
             device="h100",
         ),

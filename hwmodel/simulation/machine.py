@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from hwmodel.device.kernel import KernelTimer
 from hwmodel.device.target import target
 from hwmodel.engine import timing
-from hwmodel.graph import Graph, Program, Repeat
+from hwmodel.graph import Graph, Program
 from hwmodel.schedules import plan
+from hwmodel.schedules.plan import Plan, PlanSequence
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hwmodel.device import Device
     from hwmodel.device.software import Software
-    from hwmodel.engine.trace import Trace
+    from hwmodel.engine.trace import SequenceTrace
 
 
 class Machine:
@@ -25,16 +28,15 @@ class Machine:
         self.target = target(device, software)
         self.timer = KernelTimer(device)
 
-    def run(self, graph: Graph, schedule: str) -> Trace:
-        """The graph's trace under a schedule."""
-        return timing.run(plan(graph, self.device, self.timer, schedule))
+    def run(self, program: Program, schedule: str) -> SequenceTrace:
+        """The traces of a program's graphs under a schedule; a repeat's body is simulated once and counted."""
+        return timing.run_sequence(PlanSequence(program.name, tuple(self._plans(program, schedule))))
 
-    def run_program(self, program: Program, schedule: str) -> tuple[tuple[Trace, int], ...]:
-        """The traces of a program's items with how often each runs; a repeat's body is simulated once."""
-        items: list[tuple[Trace, int]] = []
+    def _plans(self, program: Program, schedule: str) -> Iterator[tuple[Plan, int]]:
         for item in program.items:
-            if isinstance(item, Repeat):
-                items += [(trace, count * item.count) for trace, count in self.run_program(item.body, schedule)]
-            elif item.nodes:
-                items.append((self.run(item, schedule), 1))
-        return tuple(items)
+            if isinstance(item, Graph):
+                if item.nodes:
+                    yield plan(item, self.device, self.timer, schedule), 1
+            else:
+                for inner, count in self._plans(item.body, schedule):
+                    yield inner, count * item.count

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import html
+import importlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodel.formats import FORMATS
 from hwmodel.report import breakdown as times
 from hwmodel.report import critical, metrics
-from hwmodel.units import FLOPS_PER_MAC, PICOSECONDS_PER_SECOND
+from hwmodel.report.timeline import Section, figure
+from hwmodel.report.trace_export import write_trace
+from hwmodel.units import FLOPS_PER_MAC, PICOSECONDS_PER_SECOND, format_seconds
 from hwmodel.workload import Training, Workload, describe
 
 if TYPE_CHECKING:
@@ -229,6 +234,40 @@ class Result:
             "seconds": list(breakdown.values()),
             "fraction": [value / self.step_seconds if self.step_seconds else 0.0 for value in breakdown.values()],
         }
+
+    def to_frame(self) -> Any:
+        """`table` as a pandas DataFrame.
+
+        Raises:
+            ImportError: pandas is not installed (it comes with the extra ``notebook``).
+        """
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            raise ImportError("Result.to_frame needs pandas: pip install 'hwmodel[notebook]'") from None
+        return pandas.DataFrame(self.table())
+
+    def timeline(self) -> Any:
+        """The period's first step as a Plotly figure."""
+        return figure([Section(self.recipe.preset, self.trace, speedup=self.speedup)])
+
+    def save_trace(self, path: str | Path) -> None:
+        """Write the period's first step for Perfetto, to a ``.json`` or ``.json.gz`` file."""
+        write_trace(Path(path), self.trace, process=self.machine.device.title, option="path")
+
+    def _repr_html_(self) -> str:
+        """The breakdown as a small table, for notebooks."""
+        facts = f"{self.workload.name}, {self.recipe.preset} on {self.machine.device.title}"
+        table = self.table()
+        lines = "".join(
+            f"<tr><td>{kind}</td><td>{1000 * seconds:,.3f}</td><td>{fraction:.1%}</td></tr>"
+            for kind, seconds, fraction in zip(*table.values(), strict=True)
+            if seconds
+        )
+        return (
+            f"<p>{html.escape(facts)}: step {format_seconds(self.step_seconds)}, {self.speedup:.2f}x over BF16</p>"
+            f"<table><tr><th></th><th>ms</th><th>of step</th></tr>{lines}</table>"
+        )
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def _runs(recipe: Recipe) -> tuple[tuple[StepKind, int], ...]:
 def _hand(workload: HandGraph, recipe: Recipe, machine: Machine) -> Simulation:
     def run(kind: StepKind) -> StepRun:
         graph = lower_hand(workload, recipe, machine.target, kind)
-        return StepRun(SequenceTrace(workload.name, ((machine.run(graph, workload.schedule), 1),)), 0)
+        return StepRun(machine.run(Program(workload.name, (graph,)), workload.schedule), 0)
 
     steps = tuple((run(kind), count) for kind, count in _runs(recipe))
     first = run(StepKind(cold_start=True)) if recipe.keeps_state else steps[0][0]
@@ -126,14 +126,12 @@ def _distinct_stages(workload: Training, recipe: Recipe) -> tuple[Stage, ...]:
 
 def _step(workload: Training, graphs: StageGraphs, machine: Machine) -> StepRun:
     """Weights once, every microbatch, then the tail whose times follow from the microbatch's."""
-    program = Program(
-        "step", (graphs.weights, Repeat(Program("microbatch", (graphs.microbatch,)), workload.microbatches))
-    )
-    items = machine.run_program(program, workload.schedule)
-    body = items[-1][0]
-    end = _tail(workload, graphs, body, machine)
-    whole = (*items, (machine.run(end, workload.schedule), 1))
-    return StepRun(SequenceTrace(f"{workload.name}, stage {graphs.stage.index}", whole), graphs.stage.index)
+    body = Repeat(Program("microbatch", (graphs.microbatch,)), workload.microbatches)
+    most = machine.run(Program("step", (graphs.weights, body)), workload.schedule)
+    end = _tail(workload, graphs, most.items[-1][0], machine)
+    last = machine.run(Program("tail", (end,)), workload.schedule)
+    name = f"{workload.name}, stage {graphs.stage.index}"
+    return StepRun(SequenceTrace(name, (*most.items, *last.items)), graphs.stage.index)
 
 
 def _tail(workload: Training, graphs: StageGraphs, body: Trace, machine: Machine) -> Graph:

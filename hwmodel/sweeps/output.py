@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from hwmodel.report import wording
 from hwmodel.report.files import write_text
-from hwmodel.report.tables import list_table
-from hwmodel.sweeps.points import Grid
-from hwmodel.sweeps.run import DONE, REFUSED, Row, is_whole
+from hwmodel.report.tables import list_table, table_width
+from hwmodel.sweeps.run import DONE, REFUSED, SPELT, Row, is_whole
 from hwmodel.units import PICOSECONDS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rich.table import Table
+
+    from hwmodel.sweeps.points import Grid
 
 SCHEMA = 1
 _AFTER = ("step_seconds", "speedup", "status", "reason", "same_as")
@@ -59,24 +64,22 @@ def write_rows(path: Path, workload: str, grid: Grid, rows: Sequence[Row], *, op
     write_text(path, text, option=option)
 
 
-def table(rows: Sequence[Row], grid: Grid) -> Table:
-    """The columns that differ between rows, then step and speedup; swept columns are always there."""
+def table(rows: Sequence[Row], grid: Grid, *, width: int = 80) -> Table:
+    """Recipe, what was swept, step and speedup; headings in several lines where that saves room that is missing."""
     records = [record(row) for row in rows]
-    names = [name for name in records[0] if name not in _AFTER] if records else []
-    swept = {axis.path for axis in grid.axes if len(axis.values) > 1}
-    shown = [
-        name for name in names if name == "recipe" or name in swept or len({str(entry[name]) for entry in records}) > 1
-    ]
+    swept = [SPELT.get(axis.path, axis.path) for axis in grid.axes if len(axis.values) > 1]
+    shown = list(dict.fromkeys([*(("device",) if len(grid.devices) > 1 else ()), "recipe", *swept]))
     lines = [
-        [
-            str(place),
-            *(_text(entry[name]) for name in shown),
-            *_outcome(row),
-        ]
+        [str(place), *(_text(entry[name]) for name in shown), *_outcome(row)]
         for place, (row, entry) in enumerate(zip(rows, records, strict=True))
     ]
-    columns = ["row", *(_short(name, shown) for name in shown), "step ms", "speedup", "status"]
-    return list_table(columns, lines, left=tuple(_short(name, shown) for name in shown) + ("status",))
+    names = [_short(name, shown) for name in shown]
+    columns = ["row", *names, "step ms", "speedup", "status"]
+    whole = list_table(columns, lines, left=(*names, "status"))
+    if table_width(whole) <= width:
+        return whole
+    columns = [column.replace("_", "_\n").replace(".", ".\n") for column in columns]
+    return list_table(columns, lines, left=tuple(columns[1:-3]) + tuple(columns[-1:]))
 
 
 def refusals(rows: Sequence[Row]) -> list[str]:
@@ -92,7 +95,7 @@ def crossovers(grid: Grid, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
     """Where a recipe begins or ceases to beat BF16 along an axis of whole numbers, everything else equal."""
     points = list(grid)[: len(rows)]
     for number, axis in enumerate(grid.axes):
-        if len(axis.values) < 2 or not all(is_whole(value) for value in axis.values):  # noqa: PLR2004
+        if len(axis.values) < 2 or not all(is_whole(value) for value in axis.values):
             continue
         lines: dict[object, list[tuple[str, Row]]] = {}
         for point, row in zip(points, rows, strict=True):
@@ -100,7 +103,7 @@ def crossovers(grid: Grid, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
             lines.setdefault((point.device, point.recipe, others), []).append((point.values[number][1], row))
         for key, line in lines.items():
             done = [(value, row) for value, row in line if row.status == DONE and row.speedup is not None]
-            for (before, low), (after, high) in zip(done, done[1:], strict=False):
+            for (before, low), (after, high) in itertools.pairwise(done):
                 assert low.speedup is not None
                 assert high.speedup is not None
                 if (low.speedup < 1) != (high.speedup < 1):
@@ -129,7 +132,7 @@ def crossover_text(found: Mapping[str, object]) -> str:
 def _outcome(row: Row) -> list[str]:
     if row.step_seconds is None:
         return ["-", "-", row.status]
-    status = row.status if row.same_as is None else f"same as {row.same_as}"
+    status = row.status if row.same_as is None else f"as {row.same_as}"
     return [wording.milliseconds(round(row.step_seconds * PICOSECONDS_PER_SECOND)), wording.times(row.speedup), status]
 
 

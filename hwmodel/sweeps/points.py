@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hwmodel.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 _CLOSING = {"[": "]", "{": "}"}
 _QUOTES = ("'", '"')

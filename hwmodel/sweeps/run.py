@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from hwmodel.config.device import load_device, load_software
 from hwmodel.config.workload import LoadedWorkload, load_workload, presets
-from hwmodel.device import Device
-from hwmodel.device.software import Software
 from hwmodel.errors import ConfigError, HwModelError, ParameterError, RefusedError, RegistryError, UnsupportedError
 from hwmodel.recipes.recipe import Recipe
 from hwmodel.simulation import Machine, Simulation, simulate
 from hwmodel.sweeps.points import Axis, Grid, Point, make_grid
 from hwmodel.units import PICOSECONDS_PER_SECOND, parse_number
 from hwmodel.workload import Training, Workload
+
+if TYPE_CHECKING:
+    from hwmodel.device import Device
+    from hwmodel.device.software import Software
 
 DONE = "done"
 REFUSED = "refused"
@@ -47,7 +49,7 @@ _IMPOSSIBLE = (RefusedError, ParameterError, UnsupportedError)
 """What a simulation raises where a combination cannot exist on a device."""
 _NEUTRAL = "bf16"
 """Preset that no axis of a recipe contradicts."""
-_SHORT = {"schedule": "schedule.streams", "software.set": "software"}
+SPELT: Final = {"schedule": "schedule.streams", "software.set": "software"}
 """Other spellings of fixed paths."""
 
 T = TypeVar("T")
@@ -228,10 +230,10 @@ def prepare(grid: Grid) -> Sweep:
     if not ready:
         raise next(iter(failed.values()))
     usable = {pair for point in ready for pair in point.values}
-    for point, error in failed.items():
+    for point, refusal in failed.items():
         for axis, (path, value) in zip(grid.axes, point.values, strict=True):
             if (path, value) not in usable and not _is_well_formed(loader, grid, axis, value):
-                raise error
+                raise refusal
     checked = tuple(_check(loader, grid, point, ready.get(point), failed.get(point)) for point in grid)
     return Sweep(grid, checked, next(iter(ready.values())).workload.name)
 
@@ -246,9 +248,7 @@ def sweep(
     sets: Sequence[str] = (),
 ) -> list[Row]:
     """Every combination, simulated; lists are text parted by commas, as on the command line."""
-    grid = make_grid(
-        workload, devices, recipes=recipes, granularity=granularity, interval=interval, sets=sets
-    )
+    grid = make_grid(workload, devices, recipes=recipes, granularity=granularity, interval=interval, sets=sets)
     return list(prepare(grid).rows())
 
 
@@ -274,10 +274,8 @@ def is_whole(text: str) -> bool:
     return all(number is not None and number.denominator == 1 for number in numbers)
 
 
-def _check(
-    loader: _Loader, grid: Grid, point: Point, ready: _Ready | None, error: HwModelError | None
-) -> _Checked:
-    swept = {_SHORT.get(path, path): _shown(value) for path, value in point.values}
+def _check(loader: _Loader, grid: Grid, point: Point, ready: _Ready | None, error: HwModelError | None) -> _Checked:
+    swept = {SPELT.get(path, path): _shown(value) for path, value in point.values}
     if ready is not None:
         values = {**swept, **axis_values(ready.workload)}
         return _Checked(point, _ordered(values, grid), ready.workload.recipe.preset, ready)
@@ -323,7 +321,7 @@ def axis_values(workload: Workload) -> dict[str, object]:
 
 def _ordered(values: Mapping[str, object], grid: Grid) -> dict[str, object]:
     """Fixed paths first, then swept ones in the order they were given."""
-    paths = [*FIXED_PATHS, *(_SHORT.get(axis.path, axis.path) for axis in grid.axes)]
+    paths = [*FIXED_PATHS, *(SPELT.get(axis.path, axis.path) for axis in grid.axes)]
     return {path: values.get(path) for path in dict.fromkeys(paths)}
 
 

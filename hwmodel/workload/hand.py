@@ -9,8 +9,9 @@ from hwmodel.errors import GraphError, ParameterError
 from hwmodel.graph import Graph, Node, Target, TensorSpec
 from hwmodel.graph.order import order
 from hwmodel.ops.build import Builder
+from hwmodel.recipes.copies import Delivery
 from hwmodel.recipes.fusion import fuse
-from hwmodel.recipes.lowering import Delivery, Lowering
+from hwmodel.recipes.lowering import Lowering
 from hwmodel.workload.workload import HandGraph, OpLine
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import gcd
 from typing import TYPE_CHECKING
 
 from hwmodel.graph import Collective, Graph, Target
@@ -40,16 +41,18 @@ class StageGraphs:
     defaults: Mapping[str, str]
 
 
-def padded_tokens(workload: Training, recipe: Recipe) -> int:
-    """Rows of a microbatch on a rank, padded so that every shard holds whole blocks (case S-8)."""
+def padded_sequence(workload: Training, recipe: Recipe) -> int:
+    """Tokens of a sequence, padded so that every shard of a microbatch holds whole blocks."""
     batch, layout = workload.batch, workload.layout
-    tokens = batch.micro_sequences * batch.sequence // layout.cp
-    block = 1
-    if recipe.scaled:
-        columns = [recipe.layout(role).columns or 1 for role in "xg"]
-        block = max(columns)
-    unit = block * layout.sequence_shards
-    return ceil_div(tokens, unit) * unit
+    block = max(recipe.layout(role).columns or 1 for role in "xg") if recipe.scaled else 1
+    rows = block * layout.sequence_shards
+    unit = layout.cp * rows // gcd(rows, batch.micro_sequences)
+    return ceil_div(batch.sequence, unit) * unit
+
+
+def padded_tokens(workload: Training, recipe: Recipe) -> int:
+    """Rows of a microbatch on a rank, padding included."""
+    return workload.batch.micro_sequences * padded_sequence(workload, recipe) // workload.layout.cp
 
 
 def lower_stage(workload: Training, recipe: Recipe, target: Target, stage: Stage, step: StepKind) -> StageGraphs:
@@ -59,7 +62,7 @@ def lower_stage(workload: Training, recipe: Recipe, target: Target, stage: Stage
         workload.model,
         layout,
         tokens=padded_tokens(workload, recipe),
-        sequence=workload.batch.sequence,
+        sequence=padded_sequence(workload, recipe),
         sequences=workload.batch.micro_sequences,
     )
     weights, prepared, prepared_defaults = _weights(workload, recipe, target, stage, step=step, dims=dims)

@@ -104,6 +104,31 @@ def test_two_tasks_with_crossed_bottlenecks_meet_where_both_resources_are_full()
     assert abs(second / FULL - 1 / 1.9) < 1e-5
 
 
+def test_levels_that_do_not_settle_leave_nothing_over_granted_and_nothing_idle() -> None:
+    users = [
+        [(0, 524288), (1, FULL)],
+        [(2, FULL), (1, 209715), (0, 734003)],
+        [(2, 838861), (0, FULL)],
+        [(2, 209715), (1, 419430)],
+    ]
+    result = rates(users, ["fair", "fair", "proportional"])
+    spare = [FULL * FULL - granted(users, result, resource) for resource in range(3)]
+    assert min(spare) >= 0
+    for uses, rate in zip(users, result, strict=True):
+        assert rate == FULL or min(spare[resource] for resource, _ in uses) < len(users) * FULL
+
+
+def test_a_proportional_level_settles_as_finely_as_a_fair_one() -> None:
+    # On resource 2 (fair) the third runs at 1/3; resource 1 then lets the fifth run at 0.8, so resource 0 has
+    # 1 - 0.3 × 0.8 for the first, which uses 0.9.
+    tenths = [[(0, 9)], [(2, 10)], [(2, 10), (1, 6)], [(2, 7)], [(0, 3), (1, 10)]]
+    users = [[(resource, round(FULL * use / 10)) for resource, use in uses] for uses in tenths]
+    first, second, third, fourth, fifth = rates(users, ["proportional", "proportional", "fair"])
+    assert [round(rate / FULL, 4) for rate in (second, third, fifth)] == [0.3333, 0.3333, 0.8]
+    assert round(fourth / FULL, 4) == round(1 / 3 / 0.7, 4)
+    assert round(first / FULL, 4) == round((1 - 0.3 * 0.8) / 0.9, 4)
+
+
 @given(contests())
 def test_rates_are_whole_numbers_from_1_to_full(contest: tuple[Users, list[str]]) -> None:
     for rate in rates(*contest):

@@ -38,7 +38,8 @@ def test_formats_layouts_and_block_scales_come_from_the_device() -> None:
 def test_switches_counts_kernels_and_overlap_come_from_the_set() -> None:
     npu = load_device("npu")
     early, mature = target(npu, load_software("early")), target(npu, load_software("mature"))
-    assert (early.kernel("promotion"), mature.kernel("promotion")) == ("serial", "two_group")
+    assert (early.kernel("promotion"), mature.kernel("promotion")) == ("", ""), "each device has its own"
+    assert target(npu, load_software("mature", ["kernels.promotion=serial"])).kernel("promotion") == "serial"
     for switch in ("one_kernel_for_both_directions", "scales_in_gemm_order"):
         assert not early.switch(switch)
         assert mature.switch(switch)

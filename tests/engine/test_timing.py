@@ -159,6 +159,12 @@ def test_cores_freed_at_an_instant_are_free_for_what_starts_at_it() -> None:
     assert times(trace) == [(0, 10), (0, 10), (10, 110)]
 
 
+def test_tasks_that_start_at_the_same_instant_do_so_in_plan_order() -> None:
+    gather = replace(collective(10, 24), after=(0,))
+    assert times(run(plan(task("a", 10), gather, WIDE_GEMM, cores=132)))[2] == (10, 160)
+    assert times(run(plan(task("a", 10), WIDE_GEMM, gather, cores=132)))[1] == (10, 110)
+
+
 # -------------------------------------------------------------------------------------------------------------- laws
 
 
@@ -259,14 +265,12 @@ import hashlib
 from hwmodel.engine.timing import run
 from hwmodel.schedules.plan import FULL, Plan, Task
 streams = ("main", "side", "tensor")
-units = ("cube", "vector", "link")
+uses = ({"hbm": FULL, "l2": FULL - 99}, {"hbm": FULL - 99, "l2": FULL}, {"hbm": FULL, "l2": FULL, "link": FULL})
 tasks = tuple(
-    Task(f"t{i}", streams[i % 3], "k", 1000 + 37 * i % 91,
-         tuple(sorted({units[i % 3]: FULL, "hbm": FULL * (1 + i % 5) // 5, "l2": FULL * (1 + i % 7) // 7}.items())),
-         (i - 4,) if i % 5 == 4 else ())
+    Task(f"t{i}", streams[i % 3], "k", 10**9 + 37 * i % 91, tuple(uses[i % 3].items()), (i - 4,) if i % 5 == 4 else ())
     for i in range(200)
 )
-trace = run(Plan("digest", tasks, (("l2", "proportional"),)))
+trace = run(Plan("digest", tasks))
 print(trace.makespan_picoseconds, trace.events, hashlib.sha256(repr(trace.spans).encode()).hexdigest())
 """
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwmodel.engine.trace import SequenceTrace, Span, Trace
@@ -95,7 +95,7 @@ def test_use_of_a_resource_is_what_tasks_ask_for_averaged_over_their_time() -> N
     )
     spans = (Span(0, 0, 40, 40), Span(1, 0, 60, 30), Span(2, 40, 100, 60))
     use = resource_use(sequence_of((Trace(Plan("p", tasks), spans, 0), 3)), 100)
-    assert use.edges_picoseconds == (0, 40, 60, 100)
+    assert use.edges_picoseconds == (0.0, 40.0, 60.0, 100.0)
     assert dict(use.used_fractions)["cube"] == pytest.approx((1, 0.25, 0.25))
     assert dict(use.used_fractions)["hbm"] == pytest.approx((0.7, 0.5, 0))
 
@@ -150,8 +150,9 @@ def test_the_figure_builds_with_a_section_per_recipe() -> None:
     assert [trace.name for trace in chart.data if trace.showlegend] == ["gemm", "elementwise", "collective"]
 
 
+@settings(max_examples=20)
 @given(sequences())
-def test_a_page_builds_for_any_run(run: SequenceTrace) -> None:
+def test_a_figure_builds_for_any_run(run: SequenceTrace) -> None:
     figure([section("a", run), section("b", sequence_of())])
 
 
