@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -47,5 +48,8 @@ def _root(
 
 def main() -> None:
     """Run the command line with the process's arguments; ends the process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without our characters is no error
     app(prog_name="hwmodel")
     sys.exit(0)

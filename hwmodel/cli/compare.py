@@ -119,7 +119,8 @@ def print_comparison(out: Console, results: Sequence[Result]) -> None:
         out.print(difference_table(before, after))
     _print_published(out, results[0])
     show.together(out, "Defaults used", _collected(results, "defaults_used"))
-    show.bullets(out, "Keep in mind", _collected(results, "warnings"))
+    stages = show.stage_notes([(result.recipe.preset, result.simulation) for result in results])
+    show.bullets(out, "Keep in mind", [*stages, *_collected(results, "warnings")])
 
 
 def _print_ratios(out: Console, rows: Sequence[RecipeRow]) -> None:

@@ -19,6 +19,7 @@ from hwmodel.report.metrics import gemm_share_fraction, slowest_kernels
 from hwmodel.report.tables import RecipeRow, list_table, slowest_table, table_width
 from hwmodel.report.timeline import Section
 from hwmodel.simulation.result import Result, Totals
+from hwmodel.simulation.run import Simulation
 from hwmodel.units import format_bytes
 
 _NARROWEST = 40
@@ -128,6 +129,20 @@ def facts(result: Result) -> list[tuple[str, str]]:
     ]
 
 
+def stage_notes(steps: Sequence[tuple[str, Simulation]]) -> list[str]:
+    """A warning where the slowest pipeline rank is not the same for all; steps are (recipe, its simulation)."""
+    ranks: dict[int, list[str]] = {}
+    for name, simulation in steps:
+        ranks.setdefault(simulation.steps[0][0].stage, []).append(printable(name))
+    if len(ranks) == 1:
+        return []
+    said = ", ".join(f"rank {rank} for {' and '.join(names)}" for rank, names in sorted(ranks.items()))
+    return [
+        f"the slowest pipeline rank, whose time this is, is {said}; ranks differ in what they hold, so differences "
+        "by key hold that too"
+    ]
+
+
 def print_result(out: Console, result: Result) -> None:
     """All a person wants to know of one result."""
     data = result.data
@@ -157,7 +172,8 @@ def print_result(out: Console, result: Result) -> None:
     heading(out, "Slowest kernels")
     out.print(kernels_table(result, out.width))
     together(out, "Defaults used", data["defaults_used"])
-    bullets(out, "Keep in mind", data["warnings"])
+    stages = stage_notes([(result.recipe.preset, result.simulation), ("the BF16 step", result.baseline)])
+    bullets(out, "Keep in mind", [*stages, *data["warnings"]])
 
 
 def recipe_words(result: Result) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hwmodel.cli import options
+from hwmodel.cli.guard import BAD_INPUT, note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,10 +73,11 @@ def sweep(
             if out is not None and rows:
                 _write(out, checked, rows)
     _print(checked, rows)
+    if all(row.step_seconds is None for row in rows):
+        raise typer.Exit(BAD_INPUT)
 
 
 def _write(out: Path, checked: Sweep, rows: Sequence[Row]) -> None:
-    from hwmodel.cli.guard import note
     from hwmodel.sweeps.output import write_rows
 
     write_rows(out, checked.name, checked.grid, rows)

@@ -14,7 +14,7 @@ from hwmodel.config.generated import Format, OneOf, given, schema_of
 from hwmodel.config.problems import from_refusal, problems_of
 from hwmodel.errors import GraphError, ParameterError, Problem
 from hwmodel.ops import OPS
-from hwmodel.workload.hand import LINEAR, line_name
+from hwmodel.workload.hand import BACKWARD, LINEAR, line_name
 from hwmodel.workload.workload import OpLine, TensorLine
 
 if TYPE_CHECKING:
@@ -119,10 +119,11 @@ class Lines:
 
     def graph_problem(self, error: GraphError, workload: HandGraph) -> Problem:
         """What is wrong with the graph as a whole, at the line of the first op the message names."""
-        names = [line_name(line, index) for index, line in enumerate(workload.ops)]
-        at = [
-            (error.message.find(f"{name!r}"), index) for index, name in enumerate(names) if f"{name!r}" in error.message
-        ]
+        named: dict[str, int] = {}
+        for index, line in enumerate(workload.ops):
+            name = line_name(line, index)
+            named |= {f"{name!r}": index, f"{name + BACKWARD!r}": index}
+        at = [(error.message.find(name), index) for name, index in named.items() if name in error.message]
         path: KeyPath = ("ops", min(at)[1]) if at else ("ops",)
         return Problem(dotted(path), self.document.where(path)[1], error.message)
 

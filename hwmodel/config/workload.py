@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadedWorkload", "load_model", "load_workload", "presets", "schema_workload"]
 
+K = TypeVar("K", str, int)
 M = TypeVar("M", bound=Schema)
 
 
@@ -143,9 +144,11 @@ class _Reading:
     def graph(self) -> HandGraph | None:
         """A hand-written graph that can be put in order and lowered, or None after a mistake."""
         lines = Lines(self.document)
-        listed = self.entries("tensors", TensorSchema)
-        tensors = lines.tensors({str(key): tensor for key, tensor in listed.items()})
-        ops = tuple(lines.op(int(index), op) for index, op in self.entries("ops", OpSchema).items())
+        listed, written = self.document.get(("tensors",)), self.document.get(("ops",))
+        named = self.entries(listed.items() if isinstance(listed, dict) else (), TensorSchema)
+        counted = self.entries(enumerate(written) if isinstance(written, tuple) else (), OpSchema)
+        tensors = lines.tensors(named)
+        ops = tuple(lines.op(index, op) for index, op in counted.items())
         self.problems += lines.problems
         recipe, common = self.recipe(), self.common()
         if recipe is None or self.problems:
@@ -180,18 +183,13 @@ class _Reading:
         except ValidationError:
             return None
 
-    def entries(self, key: str, schema: type[M]) -> dict[str | int, M]:
+    @staticmethod
+    def entries(items: Iterable[tuple[K, object]], schema: type[M]) -> dict[K, M]:
         """The well-formed entries of a mapping or sequence, by key or index."""
-        data = self.document.get((key,))
-        items: Iterable[tuple[str | int, object]] = ()
-        if isinstance(data, dict):
-            items = data.items()
-        elif isinstance(data, tuple):
-            items = enumerate(data)
-        found: dict[str | int, M] = {}
-        for name, item in items:
+        found: dict[K, M] = {}
+        for key, item in items:
             try:
-                found[name] = schema.model_validate(item)
+                found[key] = schema.model_validate(item)
             except ValidationError:
                 continue
         return found

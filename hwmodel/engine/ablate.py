@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 def shares(picoseconds: int, kind: str, parts: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     """``picoseconds`` of a task charged to kinds: to its parts in proportion to their time alone, else to ``kind``.
 
-    All but the last part are rounded down and the last takes the remainder, so the sum is exact. A kind may come twice.
+    All but the last part are rounded down and the last takes the remainder, so the sum is exact; parts that all take no
+    time leave everything to the last. A kind may come twice.
     """
-    total = sum(alone for _, alone in parts)
-    if not total:
+    if not parts:
         return ((kind, picoseconds),)
+    total = sum(alone for _, alone in parts) or 1
     charged = [(part, picoseconds * alone // total) for part, alone in parts[:-1]]
     return (*charged, (parts[-1][0], picoseconds - sum(share for _, share in charged)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hwmodel.engine.ablate import shares
 from hwmodel.errors import ParameterError
 from hwmodel.schedules.plan import MAIN_STREAM, Task
 from hwmodel.units import PICOSECONDS_PER_SECOND
@@ -102,21 +103,15 @@ def busy_of(trace: Trace) -> dict[str, int]:
 def pieces(task: Task, start_picoseconds: int, end_picoseconds: int) -> tuple[Piece, ...]:
     """What a span is charged to: the task's kind, or the parts of a fused task one after the other.
 
-    Parts share the span in proportion to their time alone, each rounded down and the last taking the remainder. Parts
-    that all take no time leave everything to the last.
+    Parts share the span as `hwmodel.engine.ablate.shares` says, so that taking a kind away on one stream shortens the
+    run by exactly what it was charged.
     """
-    parts = task.info.parts
-    if not parts:
-        return ((start_picoseconds, end_picoseconds, task.kind),)
-    elapsed = end_picoseconds - start_picoseconds
-    whole = sum(alone for _, alone in parts)
     found: list[Piece] = []
     at = start_picoseconds
-    for kind, alone in parts[:-1]:
-        until = at + (elapsed * alone // whole if whole else 0)
-        found.append((at, until, kind))
-        at = until
-    return (*found, (at, end_picoseconds, parts[-1][0]))
+    for kind, share in shares(end_picoseconds - start_picoseconds, task.kind, task.info.parts):
+        found.append((at, at + share, kind))
+        at += share
+    return tuple(found)
 
 
 def check_kinds(trace: Trace) -> None:

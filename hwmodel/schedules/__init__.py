@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hwmodel.schedules import streams as _streams
-from hwmodel.schedules.registry import SCHEDULES, Schedule, plan
+from hwmodel.schedules.registry import SCHEDULES, Schedule, write_plan
 
-__all__ = ["SCHEDULES", "Schedule", "plan"]
+__all__ = ["SCHEDULES", "Schedule", "write_plan"]
 
 del _streams

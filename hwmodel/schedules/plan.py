@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FULL = 1 << 20
-"""A whole resource, and the rate of a task that runs as fast as alone (principle 6: integer rates 1..2^20)."""
+from hwmodel.device.sharing import FULL
 
 MAIN_STREAM = "main"
+
+__all__ = ["FULL", "MAIN_STREAM", "Demands", "Plan", "PlanSequence", "Task", "TaskInfo", "Variant"]
 
 Demands = tuple[tuple[str, int], ...]
 """(resource name, fraction of it used while alone as an integer 1..FULL), sorted by name."""

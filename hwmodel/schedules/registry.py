@@ -20,7 +20,7 @@ Schedule = Callable[[Node, Demand], str]
 SCHEDULES: Registry[Schedule] = Registry("schedule")
 
 
-def plan(graph: Graph, device: Device, timer: KernelTimer, schedule: str) -> Plan:
+def write_plan(graph: Graph, device: Device, timer: KernelTimer, schedule: str) -> Plan:
     """The graph's nodes as tasks with their time alone, on the streams of ``schedule``, in written order.
 
     Views (splits, joins) cost nothing and are no tasks; their readers wait for what the view shows.

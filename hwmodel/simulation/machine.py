@@ -8,7 +8,7 @@ from hwmodel.device.kernel import KernelTimer
 from hwmodel.device.target import target
 from hwmodel.engine import timing
 from hwmodel.graph import Graph, Program
-from hwmodel.schedules import plan
+from hwmodel.schedules import write_plan
 from hwmodel.schedules.plan import Plan, PlanSequence
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Machine:
         for item in program.items:
             if isinstance(item, Graph):
                 if item.nodes:
-                    yield plan(item, self.device, self.timer, schedule), 1
+                    yield write_plan(item, self.device, self.timer, schedule), 1
             else:
                 for inner, count in self._plans(item.body, schedule):
                     yield inner, count * item.count

@@ -169,7 +169,7 @@ class Sweep:
     checked: tuple[_Checked, ...]
     name: str
     """Name of the workload."""
-    _done: dict[Hashable, Simulation | str] = field(default_factory=dict)
+    _done: dict[Hashable, float | str] = field(default_factory=dict)
 
     def rows(self, say: Say = lambda text: None) -> Iterator[Row]:
         """A row for every point in order, as each is finished."""
@@ -182,23 +182,20 @@ class Sweep:
                 continue
             say(f"{place + 1} of {len(self.checked)}: {item.recipe} on {item.point.device}")
             key = (ready.key, ready.workload.recipe.canonical())
-            run = self._simulation(ready, ready.workload.recipe)
-            baseline = self._simulation(ready, _BASELINE)
+            step, baseline = self._step(ready, ready.workload.recipe), self._step(ready, _BASELINE)
             same_as = first.setdefault(key, place)
             row = replace(row, same_as=None if same_as == place else same_as)
-            if isinstance(run, str) or isinstance(baseline, str):
-                yield replace(row, reason=run if isinstance(run, str) else str(baseline))
-                continue
-            step, step_bf16 = _step_seconds(run), _step_seconds(baseline)
-            speedup = step_bf16 / step if step else 1.0
-            yield replace(row, status=DONE, step_seconds=step, speedup=speedup)
+            if isinstance(step, str) or isinstance(baseline, str):
+                yield replace(row, reason=step if isinstance(step, str) else str(baseline))
+            else:
+                yield replace(row, status=DONE, step_seconds=step, speedup=baseline / step if step else 1.0)
 
-    def _simulation(self, ready: _Ready, recipe: Recipe) -> Simulation | str:
-        """The simulation, or why there cannot be one."""
+    def _step(self, ready: _Ready, recipe: Recipe) -> float | str:
+        """Seconds of the mean step, or why there cannot be one."""
         key = (ready.key, recipe.canonical())
         if key not in self._done:
             try:
-                self._done[key] = simulate(ready.workload, recipe, ready.machine)
+                self._done[key] = _step_seconds(simulate(ready.workload, recipe, ready.machine))
             except _IMPOSSIBLE as error:
                 self._done[key] = _one_line(error)
         return self._done[key]

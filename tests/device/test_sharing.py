@@ -110,10 +110,12 @@ def test_levels_that_do_not_settle_leave_nothing_over_granted_and_nothing_idle()
         [(2, FULL), (1, 209715), (0, 734003)],
         [(2, 838861), (0, FULL)],
         [(2, 209715), (1, 419430)],
+        [(0, 1), (1, 1), (2, 1)],
     ]
     result = rates(users, ["fair", "fair", "proportional"])
     spare = [FULL * FULL - granted(users, result, resource) for resource in range(3)]
     assert min(spare) >= 0
+    assert min(result) >= 1
     for uses, rate in zip(users, result, strict=True):
         assert rate == FULL or min(spare[resource] for resource, _ in uses) < len(users) * FULL
 

@@ -36,8 +36,8 @@ def test_a_fused_task_is_charged_to_its_parts_and_the_last_takes_the_remainder()
     )
 
 
-def test_parts_of_no_time_leave_it_to_the_kind() -> None:
-    assert shares(100, "fused", (("amax", 0),)) == (("fused", 100),)
+def test_parts_of_no_time_leave_it_to_the_last() -> None:
+    assert shares(100, "fused", (("scale", 0), ("amax", 0))) == (("scale", 0), ("amax", 100))
 
 
 @given(plans(with_parts=True))

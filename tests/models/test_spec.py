@@ -100,7 +100,7 @@ def test_training_is_three_times_forward() -> None:
 @pytest.mark.parametrize("field", [field.name for field in fields(ModelSpec) if field.type == "int"])
 def test_a_size_of_zero_is_refused(field: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        replace(SMALL, **{field: 0})
+        replace(SMALL, **{field: 0})  # type: ignore[arg-type]  # every such field is an int
     assert str(caught.value) == f"{field}: must be >= 1, got 0"
 
 

@@ -65,6 +65,8 @@ def test_one_stage_holds_everything() -> None:
     assert stage.layers == (0, 1, 2)
 
 
-@pytest.mark.parametrize(("units", "pieces", "sizes"), [(10, 4, (2, 3, 3, 2)), (11, 4, (3, 3, 3, 2)), (9, 4, (2, 3, 2, 2))])
+@pytest.mark.parametrize(
+    ("units", "pieces", "sizes"), [(10, 4, (2, 3, 3, 2)), (11, 4, (3, 3, 3, 2)), (9, 4, (2, 3, 2, 2))]
+)
 def test_uneven_cuts(units: int, pieces: int, sizes: tuple[int, ...]) -> None:
     assert piece_sizes(units, pieces) == sizes

@@ -70,8 +70,8 @@ def picoseconds(pipeline: Pipeline) -> int:
                 for cycles, shared in sums
                 for longer in ((cycles + span.cycles, shared), (cycles, shared + span.picoseconds))
             ]
-        total += max(cycles_to_picoseconds(cycles, pipeline.clock_hz) + shared for cycles, shared in sums)
-        total += phase.latency_picoseconds
+        taken = max(cycles_to_picoseconds(cycles, pipeline.clock_hz) + shared for cycles, shared in sums)
+        total += max(taken, _behind(phase, rates)[0]) + phase.latency_picoseconds
     return total
 
 
@@ -105,6 +105,10 @@ def _bound(pipeline: Pipeline, rates: dict[str, int]) -> str:
     for phase in pipeline.phases:
         around, spans = _spans(phase, rates)
         reasons["latency"] += cycles_to_picoseconds(around, pipeline.clock_hz) + phase.latency_picoseconds
+        behind, name = _behind(phase, rates)
+        if behind > sum(max(cycles_to_picoseconds(span.cycles, pipeline.clock_hz), span.picoseconds) for span in spans):
+            reasons[name] = reasons.get(name, 0) + behind
+            continue
         for span in spans:
             alone = cycles_to_picoseconds(span.cycles, pipeline.clock_hz)
             due, reason = (span.picoseconds, span.resource) if span.picoseconds > alone else (alone, span.place)
@@ -130,6 +134,22 @@ def _spans(phase: Phase, rates: dict[str, int]) -> tuple[int, list[_Span]]:
     if last.cycles > loop_cycles:
         place, loop_cycles = last.place, last.cycles
     return around + last.cycles, [_span(phase.waves * loop_cycles, place, phase.stages, rates)]
+
+
+def _behind(phase: Phase, rates: dict[str, int]) -> tuple[int, str]:
+    """Picoseconds of the resource that takes longest over what the cache hands on and all else it moves, and its name."""
+    if not any(stage.behind for stage in phase.stages):
+        return 0, ""
+    return max((ceil_div(moved * PICOSECONDS_PER_SECOND, rates[name]), name) for name, moved in _all_traffic(phase))
+
+
+def _all_traffic(phase: Phase) -> list[tuple[str, int]]:
+    """(shared resource, bytes) of a phase, those that the cache hands on included."""
+    traffic = _traffic(phase.stages)
+    for stage in phase.stages:
+        for name, moved in stage.behind:
+            traffic[name] = traffic.get(name, 0) + moved
+    return list(traffic.items())
 
 
 def _loop_work(phase: Phase) -> list[tuple[str, int, int]]:
@@ -171,7 +191,7 @@ def _traffic(stages: Iterable[Stage]) -> dict[str, int]:
 
 def _add_busy(phase: Phase, rates: dict[str, int], clock_hz: int, busy: dict[str, int], held: dict[str, int]) -> None:
     """Add the time each place works, and the time held units are busy, averaged over teams."""
-    for name, moved in _traffic(phase.stages).items():
+    for name, moved in _all_traffic(phase):
         busy[name] = busy.get(name, 0) + ceil_div(moved * PICOSECONDS_PER_SECOND, rates[name])
     for stage in phase.stages:
         works = phase.tiles * stage.cycles * PICOSECONDS_PER_SECOND // (phase.teams * clock_hz)

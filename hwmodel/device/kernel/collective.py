@@ -1,4 +1,9 @@
-"""Collectives: a ring on the level of the interconnect that joins the group, or recursive doubling for few bytes."""
+"""Collectives: rings on the level of the interconnect that joins the group, or recursive doubling for few bytes.
+
+A group that leaves its inner domains has one ring for each rank it has in a domain, and every ring leaves by another
+device's link: a device's outer link carries its share of the rings' bytes, its inner link all of them (the way NCCL
+lays its channels).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from typing import TYPE_CHECKING
 from hwmodel.device.kernel.facts import achieved_rate
 from hwmodel.device.kernel.pipeline import Phase, Pipeline, Stage
 from hwmodel.errors import ParameterError
-from hwmodel.units import seconds_to_picoseconds
+from hwmodel.units import ceil_div, seconds_to_picoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +40,29 @@ def level_of(demand: Collective, device: Device) -> Level:
 def candidates(demand: Collective, device: Device) -> Iterator[Pipeline]:
     """A ring; for an all_reduce recursive doubling too, with fewer hops and all bytes on each."""
     level = level_of(demand, device)
-    yield _pipeline("ring", demand.sent_bytes, _ring_hops(demand), level, device)
+    sent, hops = demand.sent_bytes, _ring_hops(demand)
+    inner = _inner(demand, level, device)
+    if inner is None:
+        yield _pipeline("ring", {level.resource: sent}, sent, hops=hops, level=level, device=device)
+    else:
+        domain, rings = inner
+        links = {level.resource: ceil_div(sent, rings), domain.resource: sent}
+        yield _pipeline(f"{rings} rings", links, sent, hops=hops, level=level, device=device)
     if demand.kind == "all_reduce":
         hops = (demand.ranks - 1).bit_length()
-        yield _pipeline("recursive doubling", hops * demand.full_bytes, hops, level, device)
+        sent = hops * demand.full_bytes
+        yield _pipeline("recursive doubling", {level.resource: sent}, sent, hops=hops, level=level, device=device)
+
+
+def _inner(demand: Collective, level: Level, device: Device) -> tuple[Level, int] | None:
+    """The widest level inside ``level`` that joins several ranks of the group by another link, and how many."""
+    if demand.kind == "send_recv":
+        return None
+    inside = [other for other in device.levels if other.ranks < level.ranks and other.resource != level.resource]
+    for other in sorted(inside, key=lambda other: -other.ranks):
+        if other.ranks // demand.stride > 1:
+            return other, min(demand.ranks, other.ranks // demand.stride)
+    return None
 
 
 def _ring_hops(demand: Collective) -> int:
@@ -48,13 +72,15 @@ def _ring_hops(demand: Collective) -> int:
     return (demand.ranks - 1) * (2 if demand.kind == "all_reduce" else 1)
 
 
-def _pipeline(name: str, sent: int, hops: int, level: Level, device: Device) -> Pipeline:
-    """``sent`` bytes per rank in ``hops`` dependent steps on ``level``."""
-    link = device.resources[level.resource]
-    traffic = [(level.resource, sent)]
-    rates = [(level.resource, max(1, int(link.bytes_per_second * level.achieved_fraction)))]
+def _pipeline(name: str, links: dict[str, int], sent: int, *, hops: int, level: Level, device: Device) -> Pipeline:
+    """``sent`` bytes per rank in ``hops`` dependent steps on ``level``; ``links`` says what each link carries of it."""
+    traffic = list(links.items())
+    achieved = {other.resource: other.achieved_fraction for other in device.levels} | {
+        level.resource: level.achieved_fraction
+    }
+    rates = [(link, max(1, int(device.resources[link].bytes_per_second * achieved[link]))) for link in links]
     beside = round(sent * level.memory_bytes_per_link_byte)
-    if beside and level.resource != device.memory_resource:
+    if beside and device.memory_resource not in links:
         traffic.append((device.memory_resource, beside))
         rates.append((device.memory_resource, achieved_rate(device, device.memory_resource)))
     transfer = Stage("transfer", level.resource, 0, sent, 0, tuple(traffic))

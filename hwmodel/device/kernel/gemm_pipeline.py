@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,10 @@ def build(demand: Gemm, facts: GemmFacts, cores: int, choice: Choice) -> Pipelin
     tile, splits = choice.tile, choice.splits
     teams = cores // tile.cores
     amounts = _Amounts.of(demand, device, choice, teams)
+    overlaps = device.matrix.epilogue_overlaps and choice.accumulators >= BUFFERS
+    epilogue = _epilogue(demand, facts, choice, amounts)
+    if not overlaps and teams * amounts.tile["output"] <= device.cache_bytes:
+        epilogue = tuple(_through_cache(stage, device.memory_resource) for stage in epilogue)
     main = Phase(
         name="main",
         tiles=amounts.tiles,
@@ -35,8 +39,8 @@ def build(demand: Gemm, facts: GemmFacts, cores: int, choice: Choice) -> Pipelin
         breaks=ceil_div(choice.k, demand.promote_every) if demand.promote_every else 0,
         promotion=_promotion(demand, device, choice, amounts.tiles),
         promotion_overlaps=choice.promotion == "two_group",
-        epilogue=_epilogue(demand, facts, choice, amounts),
-        epilogue_overlaps=device.matrix.epilogue_overlaps and choice.accumulators >= BUFFERS,
+        epilogue=epilogue,
+        epilogue_overlaps=overlaps,
         buffers=BUFFERS,
         accumulators=min(BUFFERS, choice.accumulators),
     )
@@ -149,6 +153,12 @@ def _path_stage(fact: StageFact, device: Device, tile: Tile, amounts: _Amounts) 
         latency_cycles=path.latency_cycles,
         traffic=traffic(device, path, moved(fact, amounts.passing), moved(fact, amounts.memory)),
     )
+
+
+def _through_cache(stage: Stage, memory: str) -> Stage:
+    """An exposed epilogue whose tiles the cache can hold: device memory works while the next tiles run."""
+    kept = tuple(item for item in stage.traffic if item[0] != memory)
+    return replace(stage, traffic=kept, behind=tuple(item for item in stage.traffic if item[0] == memory))
 
 
 def _lanes_cycles(device: Device, elements: int, cores: int) -> int:

@@ -27,6 +27,9 @@ class Stage:
     """(shared resource, bytes) of all tiles together."""
     holds: tuple[str, ...] = ()
     """Unit resources that are busy while it works."""
+    behind: tuple[tuple[str, int], ...] = ()
+    """(shared resource, bytes) of all tiles that the cache takes at once and hands on while other tiles run: they bound
+    the phase as a whole and nobody waits for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwmodel.config.device import load_device
 from hwmodel.device.kernel import KernelTimer, Pipeline, time_alone
 from hwmodel.device.sharing import FULL
 from hwmodel.errors import ParameterError
@@ -168,6 +169,18 @@ def test_a_group_runs_on_the_smallest_level_that_joins_it() -> None:
     assert [dict(time.demands).keys() for time in (near, far)] == [{"hbm", "link"}, {"hbm", "nic"}]
     with pytest.raises(ParameterError, match="joins at most 1024 devices, group 'dp' spans 2048"):
         time_alone(Collective("all_gather", "dp", 256, 10**8, 8), tiny_npu())
+
+
+def test_a_group_that_leaves_its_domain_has_a_ring_for_each_rank_inside() -> None:
+    gpu = load_device("gpu")
+    time = KernelTimer(gpu).time(Collective("reduce_scatter", "dp_cp", 4, 40_000_000_000, stride=4))
+    nic = (
+        gpu.resources["nic"].bytes_per_second * next(lv for lv in gpu.levels if lv.resource == "nic").achieved_fraction
+    )
+    sent, inside = 30_000_000_000, 8 // 4
+    assert time.kernel == "2 rings on network"
+    assert time.picoseconds == pytest.approx(sent / inside / nic * 1e12, rel=1e-3)
+    assert {name for name, _ in time.demands} >= {"nic", "nvlink"}
 
 
 def test_a_collective_uses_its_link_and_device_memory_and_holds_cores_on_a_gpu() -> None:
