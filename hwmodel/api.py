@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hwmodel.workload import Workload
 
 Progress = Callable[[str], None]
+__all__ = ["DEFAULT_RECIPES", "Comparison", "Result", "Session", "compare", "recipes", "simulate"]
+
 DEFAULT_RECIPES = ("bf16", "delayed", "current", "mxfp8")
 BASELINE = Recipe()
 
@@ -43,17 +45,19 @@ class Session:
         own, to_device = _sorted_edits(sets)
         loaded = load_workload(workload, own, recipe=recipe)
         self.workload: Workload = loaded.workload
-        self.defaults = tuple(f"{path}: {value}" for path, value in loaded.defaults)
+        self.defaults = _lines(loaded.defaults)
         machine_device = load_device(device, to_device) if isinstance(device, str) else device
         self.machine = Machine(machine_device, load_software(self.workload.software, loaded.software_edits))
         self._done: dict[Recipe, Simulation] = {}
 
-    def result(self, recipe: Recipe | None = None) -> Result:
-        """Simulate under ``recipe`` (the workload's own if none) and BF16 beside it."""
+    def result(self, recipe: Recipe | None = None, *, defaults: tuple[str, ...] | None = None) -> Result:
+        """Simulate under ``recipe`` (the workload's own if none) and BF16 beside it.
+
+        ``defaults`` are those used in writing ``recipe``; None for those of the workload's own.
+        """
         chosen = recipe or self.workload.recipe
-        return Result(
-            self.workload, self.machine, self._simulation(chosen), self._simulation(BASELINE), defaults=self.defaults
-        )
+        used = self.defaults if defaults is None else defaults
+        return Result(self.workload, self.machine, self._simulation(chosen), self._simulation(BASELINE), defaults=used)
 
     def _simulation(self, recipe: Recipe) -> Simulation:
         key = recipe.canonical()
@@ -81,16 +85,20 @@ def compare(
     for name in recipes:
         if progress:
             progress(name)
-        loaded = load_workload(workload, _sorted_edits(sets)[0], recipe=name).workload
+        loaded = load_workload(workload, _sorted_edits(sets)[0], recipe=name)
         if session is None:
             session = Session(workload, device, sets=sets, recipe=name)
-        rows.append(session.result(loaded.recipe))
+        rows.append(session.result(loaded.workload.recipe, defaults=_lines(loaded.defaults)))
     return Comparison(tuple(rows))
 
 
 def recipes() -> dict[str, Recipe]:
     """The presets by name."""
     return dict(presets())
+
+
+def _lines(defaults: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(f"{path}: {value}" for path, value in defaults)
 
 
 def _sorted_edits(sets: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -17,7 +17,7 @@ from hwmodel.graph import Layout
 from hwmodel.ops import OPS
 from hwmodel.schedules import SCHEDULES
 from hwmodel.workload import Optimizer
-from hwmodel.workload.workload import GRADIENT_FORMATS
+from hwmodel.workload.workload import GRADIENT_BYTES
 
 DEFAULT_SOFTWARE: Final = "mature"
 
@@ -38,7 +38,7 @@ _OPTIMIZER_SAYS = {
 
 ParallelSchema = schema_of(Layout, "ParallelSchema", says=_LAYOUT_SAYS, integer=PositiveInteger)
 OptimizerSchema = schema_of(
-    Optimizer, "OptimizerSchema", says=_OPTIMIZER_SAYS, kinds={"gradient_format": words(GRADIENT_FORMATS)}
+    Optimizer, "OptimizerSchema", says=_OPTIMIZER_SAYS, kinds={"gradient_format": words(tuple(GRADIENT_BYTES))}
 )
 
 

@@ -102,7 +102,7 @@ class Cast:
         outputs += [f"{self.name}.amax"] if scale.cast_finds_amax else []
         self._quantise("", params, scale.encode, tuple(outputs))
         if scale.cast_finds_amax:
-            low.note_amax(f"{self.name}.amax", request)
+            low.note_amax(f"{self.name}.amax", self.role)
         plain = LocalCopy(f"{self.name}.q", scale.decode, self.layout)
         turned = LocalCopy(f"{self.name}.q.turned", scale.decode, self.layout, turned=True) if second else plain
         return {**dict.fromkeys(rows, plain), **dict.fromkeys(columns, turned)}

@@ -43,7 +43,7 @@ class Lowering:
         self.step = step
         self.amax_group = amax_group
         self.defaults: dict[str, str] = {}
-        self._noted: list[str] = []
+        self._noted: list[tuple[str, str]] = []
 
     # Inputs that exist before the graph runs
 
@@ -140,54 +140,54 @@ class Lowering:
     shard_group: tuple[str, tuple[int, int]] = ("tp", (1, 1))
     """Group (name, (ranks, stride)) over which rows of activations are sharded; set by the model."""
 
-    def note_amax(self, amax: str, request: ScaleRequest) -> None:
-        """Remember an amax that the pass's state update will take."""
-        del request
-        self._noted.append(amax)
+    def note_amax(self, amax: str, role: str) -> None:
+        """Remember the amax of a tensor of ``role`` that the pass's state update will take."""
+        self._noted.append((amax, self.recipe.formats.of(role)))
 
     def update_state(self, label: str) -> None:
-        """End of a pass: agree all noted amaxes in one message and update history and scales in one kernel."""
+        """End of a pass: agree all noted amaxes in one message, then update history and scales, a kernel per format."""
         noted, self._noted = self._noted, []
         if not noted or not (self.step.amax_due or self.recipe.amax.sampling == "split"):
             return
-        ranks, stride = self.amax_group
-        if ranks > 1:
-            noted = list(
-                self.builder.add(
-                    "all_reduce",
-                    CollectiveParams(
-                        group="amax",
-                        ranks=ranks,
-                        stride=stride,
-                        reduction="max",
-                        overlapped=self.target.overlap(AMAX_STREAM_OVERLAP, "plain"),
-                        overlap_name=AMAX_STREAM_OVERLAP,
-                    ),
-                    noted,
-                    [f"{name}.{label}.agreed" for name in noted],
-                    name=f"{label}.amax_all_reduce",
-                    role=f"{label}.amax_all_reduce",
-                )
-            )
+        agreed = self._agree_noted(label, [amax for amax, _ in noted])
+        formats = [number_format for _, number_format in noted]
         recipe = self.recipe
-        history = self.state(f"{label}.history", (recipe.history_steps, len(noted)), "fp32")
-        params = UpdateScaleParams(
-            format=recipe.formats.x,
-            margin_bits=recipe.margin_bits,
-            powers_of_two=recipe.scale_rounding == "power_of_two",
-            history_steps=recipe.history_steps,
-            history_rule=recipe.history_rule,
-            tensors=len(noted),
+        for number_format in dict.fromkeys(formats):
+            own = [amax for amax, chosen in zip(agreed, formats, strict=True) if chosen == number_format]
+            stem = f"{label}.{number_format}"
+            history = self.state(f"{stem}.history", (recipe.history_steps, len(own)), "fp32")
+            params = UpdateScaleParams(
+                format=number_format,
+                margin_bits=recipe.margin_bits,
+                powers_of_two=recipe.scale_rounding == "power_of_two",
+                history_steps=recipe.history_steps,
+                history_rule=recipe.history_rule,
+                tensors=len(own),
+            )
+            self.builder.add(
+                "update_scale",
+                params,
+                (*own, history),
+                (f"{stem}.next.encode_scale", f"{stem}.next.decode_scale", f"{stem}.next.history"),
+                name=f"{stem}.update",
+                role=f"{label}.scale",
+            )
+
+    def _agree_noted(self, label: str, noted: list[str]) -> list[str]:
+        ranks, stride = self.amax_group
+        if ranks == 1:
+            return noted
+        params = CollectiveParams(
+            group="amax",
+            ranks=ranks,
+            stride=stride,
+            reduction="max",
+            overlapped=self.target.overlap(AMAX_STREAM_OVERLAP, "plain"),
+            overlap_name=AMAX_STREAM_OVERLAP,
         )
-        stem = f"{label}.next"
-        self.builder.add(
-            "update_scale",
-            params,
-            (*noted, history),
-            (f"{stem}.encode_scale", f"{stem}.decode_scale", f"{stem}.history"),
-            name=f"{label}.update",
-            role=f"{label}.scale",
-        )
+        name = f"{label}.amax_all_reduce"
+        agreed = [f"{amax}.{label}.agreed" for amax in noted]
+        return list(self.builder.add("all_reduce", params, noted, agreed, name=name, role=name))
 
     # Fetching an operand where a GEMM needs it
 

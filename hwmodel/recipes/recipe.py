@@ -157,7 +157,7 @@ class Recipe:
     @property
     def period_steps(self) -> int:
         """Steps after which the pattern of steps repeats."""
-        if not self.keeps_state or self.interval_steps is None or self.amax.sampling == "split":
+        if not self.keeps_state or self.interval_steps is None:
             return 1
         return self.interval_steps
 
@@ -195,10 +195,14 @@ class StepKind:
     """No scale exists yet: one pass of current scaling that also fills the history."""
     amax_due: bool = True
     """The amax of delayed scaling is refreshed in this step."""
+    slice_index: int = 0
+    """Which slice is measured in this step, where the amax is split over the interval."""
 
 
 def step_kinds(recipe: Recipe) -> tuple[StepKind, ...]:
     """The steady steps of one period, in order."""
     if recipe.keeps_state and recipe.interval_steps is None:
         return (StepKind(amax_due=False),)
+    if recipe.keeps_state and recipe.amax.sampling == "split":
+        return tuple(StepKind(slice_index=index) for index in range(recipe.period_steps))
     return tuple(StepKind(amax_due=index == 0) for index in range(recipe.period_steps))

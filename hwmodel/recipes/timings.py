@@ -11,7 +11,6 @@ from hwmodel.ops.amax import AmaxParams
 from hwmodel.ops.columns import SliceParams
 from hwmodel.ops.update_scale import UpdateScaleParams
 from hwmodel.registry import Registry
-from hwmodel.units import ceil_div
 
 if TYPE_CHECKING:
     from hwmodel.recipes.lowering import Lowering
@@ -77,7 +76,7 @@ def current(low: Lowering, request: ScaleRequest) -> KnownScale:
         role=f"{request.label}.scale",
     )
     if low.step.cold_start and low.recipe_keeps_state:
-        low.note_amax(amax, request)
+        low.note_amax(amax, request.role)
     return KnownScale(encode, decode)
 
 
@@ -90,18 +89,30 @@ def delayed(low: Lowering, request: ScaleRequest) -> KnownScale:
     if recipe.amax.kernel == "fused":
         return KnownScale(known.encode, known.decode, cast_finds_amax=True)
     if recipe.amax.sampling == "split":
-        low.note_amax(_slice_amax(low, request), request)
+        amax = _slice_amax(low, request)
+        if amax:
+            low.note_amax(amax, request.role)
     elif low.step.amax_due:
-        low.note_amax(low.add_amax(request, AmaxParams(layout=request.layout)), request)
+        low.note_amax(low.add_amax(request, AmaxParams(layout=request.layout)), request.role)
     return known
 
 
+def slice_range(rows: int, pieces: int, index: int) -> tuple[int, int]:
+    """Rows from and to of slice ``index`` of ``pieces`` as even as can be; together they cover every row once."""
+    base, extra = divmod(rows, pieces)
+    start = index * base + min(index, extra)
+    return start, start + base + (index < extra)
+
+
 def _slice_amax(low: Lowering, request: ScaleRequest) -> str:
-    """Amax of one of ``interval_steps`` slices along the rows, the largest (rows are cut as evenly as they can be)."""
+    """Amax of this step's slice of ``interval_steps`` along the rows; '' where there are more steps than rows left."""
     rows = low.builder.spec(request.tensor).shape[0]
+    start, stop = slice_range(rows, low.recipe.interval_steps or 1, low.step.slice_index)
+    if start == stop:
+        return ""
     (piece,) = low.builder.add(
         "slice",
-        SliceParams(axis=0, start=0, stop=ceil_div(rows, low.recipe.interval_steps or 1)),
+        SliceParams(axis=0, start=start, stop=stop),
         (request.tensor,),
         (f"{request.name}.slice",),
         layer=request.layer,

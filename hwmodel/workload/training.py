@@ -8,7 +8,7 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from hwmodel.graph import Collective, Graph, Target
-from hwmodel.models.decoder import Decoder, Dims, Weight, prepare_weight, rank_dims
+from hwmodel.models.decoder import WEIGHTS, Decoder, Dims, Weight, prepare_weight, rank_dims
 from hwmodel.ops.build import Builder
 from hwmodel.ops.collective import CollectiveParams
 from hwmodel.ops.elapsed import ElapsedParams
@@ -17,6 +17,7 @@ from hwmodel.recipes.fusion import fuse
 from hwmodel.recipes.lowering import Lowering
 from hwmodel.units import ceil_div
 from hwmodel.workload.stages import HEAD, Stage
+from hwmodel.workload.workload import GRADIENT_BYTES
 
 if TYPE_CHECKING:
     from hwmodel.recipes.recipe import Recipe, StepKind
@@ -55,16 +56,27 @@ def padded_tokens(workload: Training, recipe: Recipe) -> int:
     return workload.batch.micro_sequences * padded_sequence(workload, recipe) // workload.layout.cp
 
 
-def lower_stage(workload: Training, recipe: Recipe, target: Target, stage: Stage, step: StepKind) -> StageGraphs:
-    """The graphs of one pipeline rank for one kind of step."""
-    layout = workload.layout
-    dims = rank_dims(
+def _dims(workload: Training, recipe: Recipe) -> Dims:
+    return rank_dims(
         workload.model,
-        layout,
+        workload.layout,
         tokens=padded_tokens(workload, recipe),
         sequence=padded_sequence(workload, recipe),
         sequences=workload.batch.micro_sequences,
     )
+
+
+def sliced_rows(workload: Training, recipe: Recipe) -> tuple[int, ...]:
+    """Rows of every shape of tensor that is cast, in which slices of an amax are counted."""
+    dims = _dims(workload, recipe)
+    weights = (dims.weight_shape(kind)[0] for kind in WEIGHTS)
+    return tuple(sorted({dims.tokens, dims.shard_tokens, *weights}))
+
+
+def lower_stage(workload: Training, recipe: Recipe, target: Target, stage: Stage, step: StepKind) -> StageGraphs:
+    """The graphs of one pipeline rank for one kind of step."""
+    layout = workload.layout
+    dims = _dims(workload, recipe)
     weights, prepared, prepared_defaults = _weights(workload, recipe, target, stage, step=step, dims=dims)
     low = _lowering(f"stage{stage.index}.microbatch", workload, recipe, target, step)
     decoder = Decoder(low, workload.model, layout, dims, prepared)
@@ -108,7 +120,7 @@ def _weights(
     prepared: dict[str, Weight] = {}
     for layer in stage.layers:
         exempt = _exempt(recipe, layer, workload.model.layers)
-        for kind in ("qkv", "proj", "fc1", "fc2"):
+        for kind in WEIGHTS:
             name = f"L{layer}.{kind}"
             prepared[name] = prepare_weight(low, name, dims.weight_shape(kind), layer=layer, exempt=exempt)
     if stage.heads:
@@ -174,9 +186,7 @@ def _send(decoder: Decoder, workload: Training, tensor: str, label: str) -> None
 
 
 def _parameters(workload: Training, stage: Stage, dims: Dims) -> int:
-    matrices = sum(
-        rows * columns for rows, columns in (dims.weight_shape(kind) for kind in ("qkv", "proj", "fc1", "fc2"))
-    )
+    matrices = sum(rows * columns for rows, columns in (dims.weight_shape(kind) for kind in WEIGHTS))
     total = len(stage.layers) * (matrices + 2 * dims.hidden)
     table = dims.vocabulary * dims.hidden
     total += table if stage.embeds else 0
@@ -187,6 +197,7 @@ def _parameters(workload: Training, stage: Stage, dims: Dims) -> int:
 def _saved_bytes(graph: Graph, forward: frozenset[str]) -> int:
     """Bytes written by forward and read by backward: what a microbatch keeps alive."""
     made = {name for node in graph.nodes if node.name in forward for name in node.outputs}
+    made.update(name for name in graph.inputs if name.startswith("piece") and name.endswith(".in"))
     kept = {name for node in graph.nodes if node.name not in forward for name in node.inputs if name in made}
     return sum(graph.tensors[name].bytes for name in sorted(kept))
 
@@ -205,7 +216,7 @@ class TailTraffic:
 def tail_traffic(workload: Training, parameters: int) -> TailTraffic:
     """Reduce-scatter of gradients and all-gather of parameters (an all-reduce where the optimiser is not sharded)."""
     ranks, stride = workload.layout.group("dp_cp")
-    gradient_bytes = {"fp32": 4, "bf16": 2}[workload.optimizer.gradient_format]
+    gradient_bytes = GRADIENT_BYTES[workload.optimizer.gradient_format]
     sharded = workload.optimizer.sharded
     gradients = Collective(
         "reduce_scatter" if sharded else "all_reduce", "dp_cp", ranks, parameters * gradient_bytes, stride
@@ -227,9 +238,13 @@ def exposed_picoseconds(traffic_picoseconds: int, pass_picoseconds: int, workloa
     return max(ceil_div(traffic_picoseconds, pieces), traffic_picoseconds - window) if traffic_picoseconds else 0
 
 
-def bubble_picoseconds(microbatch_picoseconds: int, workload: Training) -> int:
-    """Waits for other stages: (pp - 1) / vp microbatches of fill and drain together (1F1B, interleaved)."""
-    return ceil_div(microbatch_picoseconds * (workload.layout.pp - 1), workload.layout.vp)
+def bubble_picoseconds(microbatch_picoseconds: int, send_picoseconds: int, workload: Training) -> int:
+    """Waits for other stages while the pipeline fills and drains (1F1B, interleaved).
+
+    (pp - 1) / vp microbatches together, and on each way pp - 1 transfers that no compute hides yet.
+    """
+    waits = workload.layout.pp - 1
+    return ceil_div(microbatch_picoseconds * waits, workload.layout.vp) + 2 * waits * send_picoseconds
 
 
 def tail(workload: Training, parameters: int, *, gradients: int, gathered: int, bubble: int) -> Graph:
@@ -246,7 +261,12 @@ def tail(workload: Training, parameters: int, *, gradients: int, gathered: int, 
     ranks, _ = workload.layout.group("dp_cp")
     optimizer = workload.optimizer
     shard = ceil_div(parameters, ranks) if optimizer.sharded else parameters
-    params = OptimizerParams(parameters=shard, master_bytes=optimizer.master_bytes, moment_bytes=optimizer.moment_bytes)
+    params = OptimizerParams(
+        parameters=shard,
+        master_bytes=optimizer.master_bytes,
+        moment_bytes=optimizer.moment_bytes,
+        gradient_bytes=GRADIENT_BYTES[optimizer.gradient_format],
+    )
     state = builder.input("optimizer.state", (shard,), "fp32")
     builder.add("optimizer_step", params, (state,), ("optimizer.next",), name="optimizer", role="optimizer", after=last)
     if gathered:

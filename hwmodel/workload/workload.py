@@ -9,7 +9,8 @@ from hwmodel.graph import Layout
 from hwmodel.models.spec import ModelSpec
 from hwmodel.recipes.recipe import Recipe
 
-GRADIENT_FORMATS = ("fp32", "bf16")
+GRADIENT_BYTES = {"fp32": 4, "bf16": 2}
+"""Format in which gradients are summed over data-parallel ranks -> bytes of an element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,10 @@ class Optimizer:
     """Both moments together, per parameter."""
 
     def __post_init__(self) -> None:
-        if self.gradient_format not in GRADIENT_FORMATS:
+        if self.gradient_format not in GRADIENT_BYTES:
             raise ParameterError(
                 "optimizer.gradient_format",
-                f"must be one of {', '.join(GRADIENT_FORMATS)}, got '{self.gradient_format}'",
+                f"must be one of {', '.join(GRADIENT_BYTES)}, got '{self.gradient_format}'",
             )
         for name in ("master_bytes", "moment_bytes"):
             if getattr(self, name) < 0:
@@ -135,6 +136,10 @@ class HandGraph:
     layout: Layout = field(default_factory=Layout)
     steps: int = 0
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise ParameterError("steps", f"must be >= 0, got {self.steps}")
 
 
 Workload = Training | HandGraph

@@ -137,7 +137,7 @@ def _spans(phase: Phase, rates: dict[str, int]) -> tuple[int, list[_Span]]:
 
 
 def _behind(phase: Phase, rates: dict[str, int]) -> tuple[int, str]:
-    """Picoseconds of the resource that takes longest over what the cache hands on and all else it moves, and its name."""
+    """Time and name of the resource that takes longest over what the cache hands on and all else it moves."""
     if not any(stage.behind for stage in phase.stages):
         return 0, ""
     return max((ceil_div(moved * PICOSECONDS_PER_SECOND, rates[name]), name) for name, moved in _all_traffic(phase))
