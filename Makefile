@@ -82,8 +82,8 @@ coverage: $(CHECK_STAMP)
 	$(BIN)/python -m pytest --cov --cov-report=term
 
 bench: $(CHECK_STAMP)
-	@mkdir -p benchmarks/results
-	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-json=benchmarks/results/latest.json
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/whole.py
 
 .PHONY: clean
 clean:

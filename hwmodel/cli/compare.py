@@ -118,9 +118,9 @@ def print_comparison(out: Console, results: Sequence[Result]) -> None:
         show.heading(out, f"From {before.recipe} to {after.recipe}")
         out.print(difference_table(before, after))
     _print_published(out, results[0])
-    show.together(out, "Defaults used", _collected(results, "defaults_used"))
+    show.together(out, "Defaults used", show.collected(results, "defaults_used"))
     stages = show.stage_notes([(result.recipe.preset, result.simulation) for result in results])
-    show.bullets(out, "Keep in mind", [*stages, *_collected(results, "warnings")])
+    show.bullets(out, "Keep in mind", [*stages, *show.collected(results, "warnings")])
 
 
 def _print_ratios(out: Console, rows: Sequence[RecipeRow]) -> None:
@@ -174,12 +174,3 @@ def _published_note(result: Result) -> str:
 def _model(result: Result) -> str:
     """Name of the model trained, empty where there is none."""
     return getattr(getattr(result.workload, "model", None), "name", "")
-
-
-def _collected(results: Sequence[Result], key: str) -> list[str]:
-    """Lines of all results, each once, with the recipes it is about unless it is about all."""
-    about: dict[str, list[str]] = {}
-    for result in results:
-        for line in result.data[key]:
-            about.setdefault(line, []).append(result.recipe.preset)
-    return [line if len(names) == len(results) else f"{line} ({', '.join(names)})" for line, names in about.items()]

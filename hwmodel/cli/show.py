@@ -129,6 +129,15 @@ def facts(result: Result) -> list[tuple[str, str]]:
     ]
 
 
+def collected(results: Sequence[Result], key: str) -> list[str]:
+    """Lines of all results, each once, with the recipes it is about unless it is about all."""
+    about: dict[str, list[str]] = {}
+    for result in results:
+        for line in result.data[key]:
+            about.setdefault(line, []).append(result.recipe.preset)
+    return [line if len(names) == len(results) else f"{line} ({', '.join(names)})" for line, names in about.items()]
+
+
 def stage_notes(steps: Sequence[tuple[str, Simulation]]) -> list[str]:
     """A warning where the slowest pipeline rank is not the same for all; steps are (recipe, its simulation)."""
     ranks: dict[int, list[str]] = {}

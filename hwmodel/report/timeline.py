@@ -24,6 +24,7 @@ from hwmodel.report.timeline_rows import (
     resource_use,
     rows,
 )
+from hwmodel.schedules.plan import MAIN_STREAM
 from hwmodel.units import PICOSECONDS_PER_SECOND, format_bytes
 
 COLOURS: Final = {
@@ -183,7 +184,8 @@ def _slowdown(row: TimelineRow) -> str:
 
 
 def _place(bars: Sequence[TimelineRow], resources: Sequence[str], several: bool) -> _Place:
-    names = list(dict.fromkeys(row.lane for row in bars))
+    # The main stream first; sorting keeps the others in order of first use.
+    names = sorted(dict.fromkeys(row.lane for row in bars), key=lambda name: name.split(" (")[0] != MAIN_STREAM)
     first = 1 if several else 0
     lanes = {name: float(first + number) for number, name in enumerate(names)}
     strip = _STRIP_PIXELS / _LANE_PIXELS

@@ -35,6 +35,7 @@ p { margin: 0 0 10px; max-width: 110ch; }
 .facts b { color: #1f2933; font-weight: 600; }
 .card { background: #fff; border: 1px solid #e1e5eb; border-radius: 10px; padding: 16px 18px; margin: 0 0 18px; }
 .notice { background: #fff8e6; border-color: #f1d58a; }
+ul.notice { padding-left: 2rem; } ul.notice li { margin: .2rem 0; }
 .muted { color: #6b7280; font-size: 13px; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
@@ -82,7 +83,7 @@ def timeline_page(
     body = [
         f"<h1>{html.escape(title)}</h1>",
         _facts(facts),
-        *(f'<p class="card notice">{html.escape(note)}</p>' for note in notes),
+        _notes(notes),
         _merge_notice(merged, limit),
         f'<div class="card"><div id="{_FIGURE}"></div>',
         "<noscript><p>The chart needs JavaScript; the table below does not.</p></noscript>",
@@ -112,6 +113,14 @@ def timeline_page(
             "",
         ]
     )
+
+
+def _notes(notes: Sequence[str]) -> str:
+    """What a reader must know, as one card."""
+    if not notes:
+        return ""
+    lines = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    return f'<ul class="card notice">{lines}</ul>'
 
 
 def write_timeline(

@@ -84,7 +84,9 @@ def layer(preset: str, device: str) -> Graph:
 
 def layer_table() -> list[list[str]]:
     """What one layer launches and sends, forward and backward together."""
-    rows = [["preset", "kernels", "quantise", "amax", "tiny scale kernels", "max all-reduces", "gathered MB", "NPU K loop"]]
+    rows = [
+        ["preset", "kernels", "quantise", "amax", "tiny scale kernels", "max all-reduces", "gathered MB", "NPU K loop"]
+    ]
     for preset in ("bf16", *PRESETS):
         graph = layer(preset, "npu")
         nodes = [node for node in graph.nodes if node.layer == LAYER]
@@ -106,10 +108,8 @@ def layer_table() -> list[list[str]]:
                 ("scale", ("update_scale", "rearrange_scales")),
             ):
                 counts[name] += node.op in ops or name in kinds
-        rows.append(
-            [f"`{preset}`", str(kernels), *(str(count) for count in counts.values()), str(maxima)]
-            + [f"{gathered / 1e6:.0f}", k_loop(graph)]
-        )
+        numbers = (kernels, *counts.values(), maxima, round(gathered / 1e6))
+        rows.append([f"`{preset}`", *map(str, numbers), k_loop(graph)])
     return rows
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hwmodel.ops import demand_node
-from tests.docs.ledger import COLUMNS, ROWS, bytes_per_element, bytes_table, delivered, layer_table, launches
+from tests.docs.ledger import COLUMNS, ROWS, bytes_per_element, bytes_table, delivered, launches, layer_table
 from tests.docs.pages import ROOT, markdown, rewrite_table, tables
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def test_a_table_is_what_the_code_counts(name: str, request: pytest.FixtureReque
     ],
 )
 def test_x_moves_the_bytes_that_follow_from_its_kernels(preset: str, software: str, expected: float) -> None:
-    vectors = 4 * 4 * (1 / ROWS + 1 / COLUMNS) + 40 / (ROWS * COLUMNS)  # row and column scales, scalars: next to nothing
+    vectors = 4 * 4 * (1 / ROWS + 1 / COLUMNS) + 40 / (
+        ROWS * COLUMNS
+    )  # row and column scales, scalars: next to nothing
     assert bytes_per_element(delivered(preset, "x", "npu", software)) == pytest.approx(expected, abs=vectors)
 
 

@@ -92,7 +92,10 @@ def test_a_gradient_may_come_from_an_op() -> None:
 def test_delayed_scaling_updates_its_state_once_in_each_pass() -> None:
     made = lowered(graph(LINEAR), "delayed")
     updates = [node for node in made.nodes if node.op == "update_scale"]
-    assert [(node.name, len(node.inputs) - 1) for node in updates] == [("forward.update", 2), ("backward.update", 1)]
+    assert [(node.name, len(node.inputs) - 1) for node in updates] == [
+        ("forward.fp8_e4m3fn.update", 2),
+        ("backward.fp8_e5m2.update", 1),
+    ]
     assert (
         Counter(node.op for node in lowered(graph(LINEAR), "delayed", interval_steps=None).nodes)["update_scale"] == 0
     )

@@ -503,9 +503,10 @@ def test_gradients_are_reduced_and_parameters_gathered_over_data_and_context_ran
 
 
 def test_the_bubble_is_that_of_one_forward_one_backward() -> None:
-    assert bubble_picoseconds(1000, training()) == 0
-    assert bubble_picoseconds(1000, training(layout=Layout(pp=4))) == 3000
-    assert bubble_picoseconds(1000, training(layout=Layout(pp=2, vp=2))) == 500
+    assert bubble_picoseconds(1000, 0, training()) == 0
+    assert bubble_picoseconds(1000, 0, training(layout=Layout(pp=4))) == 3000
+    assert bubble_picoseconds(1000, 0, training(layout=Layout(pp=2, vp=2))) == 500
+    assert bubble_picoseconds(1000, 7, training(layout=Layout(pp=4))) == 3000 + 2 * 3 * 7
 
 
 def test_the_tail_runs_in_order_and_leaves_out_what_takes_no_time() -> None:
