@@ -11,7 +11,7 @@ from hwmodel.config.workload import load_workload, presets
 from hwmodel.recipes.recipe import Recipe
 from hwmodel.simulation import Machine, Simulation
 from hwmodel.simulation import simulate as run
-from hwmodel.simulation.result import Result
+from hwmodel.simulation.result import Result, Totals
 
 if TYPE_CHECKING:
     from hwmodel.device import Device
@@ -26,9 +26,14 @@ BASELINE = Recipe()
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Results of one workload on one device under several recipes, in the order asked for."""
+    """Results of one workload on one device under several recipes, in the order asked for.
+
+    All are seen from one pipeline rank, the slowest under the first recipe, so that what differs is the recipe's.
+    """
 
     rows: tuple[Result, ...]
+    left_out: tuple[str, ...] = ()
+    """Recipes of the default list whose formats the device does not multiply."""
 
 
 class Session:
@@ -49,6 +54,7 @@ class Session:
         machine_device = load_device(device, to_device) if isinstance(device, str) else device
         self.machine = Machine(machine_device, load_software(self.workload.software, loaded.software_edits))
         self._done: dict[Recipe, Simulation] = {}
+        self._baselines: dict[int, Totals] = {}
 
     def result(self, recipe: Recipe | None = None, *, defaults: tuple[str, ...] | None = None) -> Result:
         """Simulate under ``recipe`` (the workload's own if none) and BF16 beside it.
@@ -57,7 +63,14 @@ class Session:
         """
         chosen = recipe or self.workload.recipe
         used = self.defaults if defaults is None else defaults
-        return Result(self.workload, self.machine, self._simulation(chosen), self._simulation(BASELINE), defaults=used)
+        return Result(
+            self.workload,
+            self.machine,
+            self._simulation(chosen),
+            self._simulation(BASELINE),
+            defaults=used,
+            baselines=self._baselines,
+        )
 
     def _simulation(self, recipe: Recipe) -> Simulation:
         key = recipe.canonical()
@@ -74,22 +87,33 @@ def simulate(workload: str, device: str | Device, *, recipe: str | None = None, 
 def compare(
     workload: str,
     device: str | Device,
-    recipes: Iterable[str] = DEFAULT_RECIPES,
+    recipes: Iterable[str] | None = None,
     *,
     sets: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Comparison:
-    """The same workload under several presets; the file's and the edits' overrides apply to each."""
+    """The same workload under several presets; the file's and the edits' overrides apply to each.
+
+    Without ``recipes`` those of `DEFAULT_RECIPES` that the device has the formats for.
+
+    Raises:
+        UnsupportedError: a recipe that was asked for needs a format that the device lacks.
+    """
     rows = []
+    left_out = []
     session: Session | None = None
-    for name in recipes:
+    for name in DEFAULT_RECIPES if recipes is None else recipes:
         if progress:
             progress(name)
         loaded = load_workload(workload, _sorted_edits(sets)[0], recipe=name)
         if session is None:
             session = Session(workload, device, sets=sets, recipe=name)
+        formats = loaded.workload.recipe.formats
+        if recipes is None and not {formats.x, formats.w, formats.g} <= session.machine.device.matrix_formats:
+            left_out.append(name)
+            continue
         rows.append(session.result(loaded.workload.recipe, defaults=_lines(loaded.defaults)))
-    return Comparison(tuple(rows))
+    return Comparison(tuple(row.on(rows[0].simulation.stage) for row in rows), tuple(left_out))
 
 
 def recipes() -> dict[str, Recipe]:

@@ -100,6 +100,12 @@ class RegistryError(HwModelError, LookupError):
         return f"unknown {self.family} {self.name!r}{suggestion(self.name, self.known)}"
 
 
+def _few(names: list[str], most: int = 3) -> str:
+    """The first few names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more nodes" if more > 0 else "")
+
+
 class UnsupportedError(HwModelError):
     """The device lacks what the program needs: every (node, unit, format) at once."""
 
@@ -108,7 +114,13 @@ class UnsupportedError(HwModelError):
         self.misses = misses
 
     def __str__(self) -> str:
-        return "\n".join(f"{node}: unit {unit!r} does not support {fmt!r}" for node, unit, fmt in self.misses)
+        nodes: dict[tuple[str, str], list[str]] = {}
+        for node, unit, number_format in self.misses:
+            nodes.setdefault((unit, number_format), []).append(node)
+        return "\n".join(
+            f"{unit} does not support {number_format!r}, which {_few(names)} would need"
+            for (unit, number_format), names in nodes.items()
+        )
 
 
 class SimulationError(HwModelError, RuntimeError):

@@ -74,7 +74,8 @@ def test_errors_are_also_the_builtin_kind_a_caller_expects(kind: type[Exception]
         (RegistryError, "unknown preset 'delaid'; did you mean 'delayed'? known: bf16, delayed"),
         (
             UnsupportedError,
-            "gemm.0: unit 'cube' does not support 'hif8'\ncast.1: unit 'vector' does not support 'hif8'",
+            "cube does not support 'hif8', which gemm.0 would need\n"
+            "vector does not support 'hif8', which cast.1 would need",
         ),
         (SimulationError, "at 17 ps: tasks wait for each other: a, b"),
         (GraphError, "graph 'step': tensor 'x' is written twice"),

@@ -39,11 +39,12 @@ def compare(
     from hwmodel.cli.progress import progress
 
     check_outputs({"--json": json, "--timeline": timeline}, inputs(workload, device))
-    wanted = options.names(recipes, "--recipes") or list(api.DEFAULT_RECIPES)
+    wanted = options.names(recipes, "--recipes") or None
     with progress() as say:
-        rows = api.compare(
+        comparison = api.compare(
             workload, device, wanted, sets=sets, progress=lambda name: say(f"simulating {workload} on {device}: {name}")
-        ).rows
+        )
+        rows = comparison.rows
         if json is not None:
             write_json(json, comparison_data(rows))
         if timeline is not None:
@@ -51,6 +52,8 @@ def compare(
 
             say("drawing the timeline")
             write_page(timeline, rows)
+    for name in comparison.left_out:
+        typer.echo(f"left out {name}: {device} does not multiply its formats", err=True)
     if json != STANDARD_OUTPUT:
         from hwmodel.cli.show import console
 
@@ -119,7 +122,7 @@ def print_comparison(out: Console, results: Sequence[Result]) -> None:
         out.print(difference_table(before, after))
     _print_published(out, results[0])
     show.together(out, "Defaults used", show.collected(results, "defaults_used"))
-    stages = show.stage_notes([(result.recipe.preset, result.simulation) for result in results])
+    stages = show.stage_notes(results)
     show.bullets(out, "Keep in mind", [*stages, *show.collected(results, "warnings")])
 
 

@@ -19,7 +19,6 @@ from hwmodel.report.metrics import gemm_share_fraction, slowest_kernels
 from hwmodel.report.tables import RecipeRow, list_table, slowest_table, table_width
 from hwmodel.report.timeline import Section
 from hwmodel.simulation.result import Result, Totals
-from hwmodel.simulation.run import Simulation
 from hwmodel.units import format_bytes
 
 _NARROWEST = 40
@@ -138,17 +137,18 @@ def collected(results: Sequence[Result], key: str) -> list[str]:
     return [line if len(names) == len(results) else f"{line} ({', '.join(names)})" for line, names in about.items()]
 
 
-def stage_notes(steps: Sequence[tuple[str, Simulation]]) -> list[str]:
-    """A warning where the slowest pipeline rank is not the same for all; steps are (recipe, its simulation)."""
-    ranks: dict[int, list[str]] = {}
-    for name, simulation in steps:
-        ranks.setdefault(simulation.steps[0][0].stage, []).append(printable(name))
-    if len(ranks) == 1:
+def stage_notes(results: Sequence[Result]) -> list[str]:
+    """Which pipeline rank the times are seen from, where it is not the slowest under every recipe."""
+    slowest: dict[int, list[str]] = {}
+    for result in results:
+        slowest.setdefault(result.simulation.slowest_stage, []).append(printable(result.recipe.preset))
+    seen = results[0].simulation.stage
+    if set(slowest) == {seen}:
         return []
-    said = ", ".join(f"rank {rank} for {' and '.join(names)}" for rank, names in sorted(ranks.items()))
+    said = ", ".join(f"rank {rank} under {' and '.join(names)}" for rank, names in sorted(slowest.items()))
     return [
-        f"the slowest pipeline rank, whose time this is, is {said}; ranks differ in what they hold, so differences "
-        "by key hold that too"
+        f"times by key are those of pipeline rank {seen}; the slowest, which decides the step, is {said}, and a rank "
+        "that is not waits (bubble)"
     ]
 
 
@@ -181,8 +181,7 @@ def print_result(out: Console, result: Result) -> None:
     heading(out, "Slowest kernels")
     out.print(kernels_table(result, out.width))
     together(out, "Defaults used", data["defaults_used"])
-    stages = stage_notes([(result.recipe.preset, result.simulation), ("the BF16 step", result.baseline)])
-    bullets(out, "Keep in mind", [*stages, *data["warnings"]])
+    bullets(out, "Keep in mind", data["warnings"])
 
 
 def recipe_words(result: Result) -> str:

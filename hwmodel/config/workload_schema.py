@@ -31,7 +31,7 @@ _LAYOUT_SAYS = {
 }
 _OPTIMIZER_SAYS = {
     "sharded": "the optimiser's state is cut over data and context parallel ranks",
-    "gradient_format": "format in which gradients are summed over data-parallel ranks",
+    "gradient_format": "format in which gradients are accumulated and summed over data-parallel ranks",
     "master_bytes": "bytes of the high-precision copy, per parameter",
     "moment_bytes": "bytes of both moments together, per parameter",
 }

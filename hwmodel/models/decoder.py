@@ -195,7 +195,7 @@ class Decoder:
 
     def _wgrad(self, name: str, g: Operand, x: Operand, layer: int | None, label: str) -> None:
         """Add this microbatch's weight gradient to the FP32 main gradient."""
-        main = self.low.state(f"{name}.grad", self.weights[name].shape, "fp32")
+        main = self.low.state(f"{name}.grad", self.weights[name].shape, self.low.gradient_format)
         self.low.gemm(g, x, use="wgrad", out=f"{name}.grad.next", label=f"{label}.wgrad", layer=layer, accumulator=main)
 
     def _norm_weight(self, name: str) -> str:

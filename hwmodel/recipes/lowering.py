@@ -137,6 +137,8 @@ class Lowering:
         )
         return agreed
 
+    gradient_format: str = "fp32"
+    """Format in which weight gradients are accumulated; set by whoever lowers a workload."""
     shard_group: tuple[str, tuple[int, int]] = ("tp", (1, 1))
     """Group (name, (ranks, stride)) over which rows of activations are sharded; set by the model."""
 
@@ -390,7 +392,7 @@ class Lowering:
         promote = 0 if native or not broken else min(layout.columns or k for layout in broken)
         vectors = sum(copy.layout is not None and copy.layout.rows == 1 for copy in (a, b))
         return GemmParams(
-            out_format="fp32" if wgrad else "bf16",
+            out_format=self.gradient_format if wgrad else "bf16",
             transpose_a=wgrad and not a.turned,
             transpose_b=b.turned if use != "fprop" else True,
             a_scale=a.layout,

@@ -58,7 +58,7 @@ def _task(node: Node, demand: Demand, graph: Graph, *, stream: str, after: tuple
         bound=alone.bound,
         shape=_shape(demand, node, graph),
         parts=alone.parts,
-        launches=_launches(demand),
+        launches=_launches(node, demand),
     )
     variants = tuple(Variant(cores, time.picoseconds, time.demands) for cores, time in timer.variants(demand))
     return Task(
@@ -74,9 +74,9 @@ def _task(node: Node, demand: Demand, graph: Graph, *, stream: str, after: tuple
     )
 
 
-def _launches(demand: Demand) -> int:
+def _launches(node: Node, demand: Demand) -> int:
     if isinstance(demand, Elapsed):
-        return 0
+        return int(OPS.get(node.op).kind == "collective")
     if isinstance(demand, Fused):
         return demand.whole.launches
     return demand.launches if isinstance(demand, Stream) else 1

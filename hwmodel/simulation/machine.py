@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hwmodel.device.kernel import KernelTimer
+from hwmodel.device.support import check_supported
 from hwmodel.device.target import target
 from hwmodel.engine import timing
 from hwmodel.graph import Graph, Program
@@ -29,7 +30,12 @@ class Machine:
         self.timer = KernelTimer(device)
 
     def run(self, program: Program, schedule: str) -> SequenceTrace:
-        """The traces of a program's graphs under a schedule; a repeat's body is simulated once and counted."""
+        """The traces of a program's graphs under a schedule; a repeat's body is simulated once and counted.
+
+        Raises:
+            UnsupportedError: the device lacks what a node asks of its matrix units.
+        """
+        check_supported((graph for graph, _ in program.graphs()), self.device)
         return timing.run_sequence(PlanSequence(program.name, tuple(self._plans(program, schedule))))
 
     def _plans(self, program: Program, schedule: str) -> Iterator[tuple[Plan, int]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hwmodel.units import ceil_div
+from hwmodel.workload.workload import GRADIENT_BYTES
 
 if TYPE_CHECKING:
     from hwmodel.graph import Graph
@@ -56,7 +57,7 @@ def training_memory(workload: Training, graphs: StageGraphs, rank: int, capacity
         {
             "parameters": 2 * graphs.parameters,
             "weight_copies": _copy_bytes(graphs.weights),
-            "gradients": 4 * graphs.parameters,
+            "gradients": GRADIENT_BYTES[optimizer.gradient_format] * graphs.parameters,
             "optimizer": shard * (optimizer.master_bytes + optimizer.moment_bytes),
             "activations": ceil_div(graphs.saved_bytes * pieces, workload.layout.vp),
         },

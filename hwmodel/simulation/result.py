@@ -76,12 +76,27 @@ class Result:
         baseline: Simulation,
         *,
         defaults: tuple[str, ...],
+        baselines: dict[int, Totals] | None = None,
     ) -> None:
+        """``baselines`` keeps the baseline's totals by pipeline rank for all results that share it."""
+        self._baselines = {} if baselines is None else baselines
         self.workload = workload
         self.machine = machine
         self.simulation = simulation
-        self.baseline = baseline
+        self._baseline = baseline
+        self.baseline = baseline.on(simulation.stage)
         self._defaults = defaults
+
+    def on(self, stage: int) -> Result:
+        """The same as pipeline rank ``stage`` sees it: equal steps, its own breakdown and its waits for the slowest."""
+        return Result(
+            self.workload,
+            self.machine,
+            self.simulation.on(stage),
+            self._baseline,
+            defaults=self._defaults,
+            baselines=self._baselines,
+        )
 
     @cached_property
     def totals(self) -> Totals:
@@ -91,7 +106,10 @@ class Result:
     @cached_property
     def baseline_totals(self) -> Totals:
         """The same of the BF16 baseline."""
-        return self.totals if self.baseline is self.simulation else totals(self.baseline)
+        known = self._baselines.get(self.baseline.stage)
+        if known is None:
+            known = self._baselines[self.baseline.stage] = totals(self.baseline)
+        return known
 
     @property
     def recipe(self) -> Recipe:
@@ -179,7 +197,8 @@ class Result:
             layout["microbatches"] = self.workload.microbatches
             layout["tokens_per_rank"] = self.simulation.tokens_per_rank
             layout["padded_tokens_per_rank"] = self.simulation.padded_tokens
-            layout["reporting_stage"] = self.simulation.steps[0][0].stage
+            layout["reporting_stage"] = self.simulation.stage
+            layout["slowest_stage"] = self.simulation.slowest_stage
         return layout
 
     def _software(self) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hwmodel.engine.trace import SequenceTrace, Trace
-from hwmodel.graph import Graph, Program, Repeat
+from hwmodel.graph import Collective, Graph, Program, Repeat
 from hwmodel.recipes.recipe import Recipe, StepKind, step_kinds
 from hwmodel.recipes.timings import slice_range
 from hwmodel.simulation.memory import Memory, training_memory
@@ -24,6 +24,7 @@ from hwmodel.workload.training import (
     sliced_rows,
     tail,
     tail_traffic,
+    waiting,
 )
 
 if TYPE_CHECKING:
@@ -32,16 +33,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepRun:
-    """One kind of step on the reporting device, the slowest."""
+    """One kind of step on one pipeline rank: of several, the slowest."""
 
     trace: SequenceTrace
     stage: int
     """Pipeline rank whose trace this is."""
+    ranks: tuple[int, ...] = (0,)
+    """Ranks that hold the same and so take the same time."""
+    others: tuple[StepRun, ...] = ()
+    """The same step on the other kinds of rank, each with its wait for the slowest at its end."""
 
     @property
     def picoseconds(self) -> int:
         """Length of the step."""
         return self.trace.makespan_picoseconds
+
+    def on(self, stage: int) -> StepRun:
+        """The step as pipeline rank ``stage`` sees it; just as long."""
+        return next((run for run in (self, *self.others) if stage in run.ranks), self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +63,20 @@ class Simulation:
     first: StepRun
     """The first step of all (a current-scaling pass where there is no history yet)."""
     memory: Memory | None
+    slowest_stage: int = 0
+    """Pipeline rank that decides the period's first step."""
     tokens_per_rank: int = 0
     padded_tokens: int = 0
     defaults: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def stage(self) -> int:
+        """Pipeline rank whose traces these are."""
+        return self.steps[0][0].stage
+
+    def on(self, stage: int) -> Simulation:
+        """The same steps as pipeline rank ``stage`` sees them."""
+        return replace(self, steps=tuple((run.on(stage), count) for run, count in self.steps))
 
     @property
     def period_steps(self) -> int:
@@ -105,21 +125,30 @@ def _training(workload: Training, recipe: Recipe, machine: Machine) -> Simulatio
         key = _timed_alike(workload, recipe, kind)
         if key not in done:
             runs = []
-            for stage in distinct:
+            for stage, ranks in distinct:
                 graphs = lower_stage(workload, recipe, machine.target, stage, kind)
-                runs.append(_step(workload, graphs, machine))
+                runs.append(replace(_step(workload, graphs, machine), ranks=ranks))
                 defaults.update(graphs.defaults)
                 held = training_memory(workload, graphs, stage.index, machine.device.memory_bytes)
                 memory = held if memory is None or held.peak_bytes > memory.peak_bytes else memory
-            done[key] = max(runs, key=lambda run: run.picoseconds)
+            done[key] = _slowest(runs, workload, machine)
         steps.append((done[key], count))
     first = steps[0][0]
     if recipe.keeps_state:
-        stage = next(stage for stage in distinct if stage.index == first.stage)
+        stage = next(stage for stage, _ in distinct if stage.index == first.stage)
         cold = lower_stage(workload, recipe, machine.target, stage, StepKind(cold_start=True))
         first = _step(workload, cold, machine)
     tokens = workload.batch.micro_sequences * workload.batch.sequence // workload.layout.cp
-    return Simulation(recipe, tuple(steps), first, memory, tokens, padded_tokens(workload, recipe), defaults)
+    return Simulation(
+        recipe,
+        tuple(steps),
+        first,
+        memory,
+        slowest_stage=steps[0][0].stage,
+        tokens_per_rank=tokens,
+        padded_tokens=padded_tokens(workload, recipe),
+        defaults=defaults,
+    )
 
 
 def _timed_alike(workload: Training, recipe: Recipe, kind: StepKind) -> object:
@@ -131,12 +160,23 @@ def _timed_alike(workload: Training, recipe: Recipe, kind: StepKind) -> object:
     return tuple(stop - start for start, stop in ranges)
 
 
-def _distinct_stages(workload: Training, recipe: Recipe) -> tuple[Stage, ...]:
-    """The first pipeline rank of each kind: ranks whose pieces differ only in layer numbers are one."""
-    found: dict[object, Stage] = {}
+def _distinct_stages(workload: Training, recipe: Recipe) -> tuple[tuple[Stage, tuple[int, ...]], ...]:
+    """The first pipeline rank of each kind with all of that kind: ranks whose pieces differ only in layer numbers."""
+    found: dict[object, list[Stage]] = {}
     for stage in stages(workload.model.layers, workload.layout):
-        found.setdefault(signature(workload, recipe, stage), stage)
-    return tuple(found.values())
+        found.setdefault(signature(workload, recipe, stage), []).append(stage)
+    return tuple((alike[0], tuple(stage.index for stage in alike)) for alike in found.values())
+
+
+def _slowest(runs: list[StepRun], workload: Training, machine: Machine) -> StepRun:
+    """The rank that decides the step; the others wait for it."""
+    slowest = max(runs, key=lambda run: run.picoseconds)
+    others = []
+    for run in runs:
+        if run is not slowest:
+            wait = machine.run(Program("wait", (waiting(slowest.picoseconds - run.picoseconds),)), workload.schedule)
+            others.append(replace(run, trace=SequenceTrace(run.trace.name, (*run.trace.items, *wait.items))))
+    return replace(slowest, others=tuple(others))
 
 
 def _step(workload: Training, graphs: StageGraphs, machine: Machine) -> StepRun:
@@ -162,10 +202,17 @@ def _tail(workload: Training, graphs: StageGraphs, body: Trace, machine: Machine
     makespan = body.makespan_picoseconds
     traffic = tail_traffic(workload, graphs.parameters)
     send = max((task.alone_picoseconds for task in body.plan.tasks if task.info.op == "send_recv"), default=0)
+
+    def exposed(transfer: Collective, overlap: str, passing: int) -> int:
+        taken = machine.timer.time(transfer).picoseconds
+        if not machine.target.overlap(overlap, "plain"):
+            return taken
+        return exposed_picoseconds(taken, passing, workload, layers=len(graphs.stage.layers))
+
     return tail(
         workload,
         graphs.parameters,
-        gradients=exposed_picoseconds(machine.timer.time(traffic.gradients).picoseconds, makespan - forward, workload),
-        gathered=exposed_picoseconds(machine.timer.time(traffic.parameters).picoseconds, forward, workload),
+        gradients=exposed(traffic.gradients, "gradient_reduce", makespan - forward),
+        gathered=exposed(traffic.parameters, "parameter_gather", forward),
         bubble=bubble_picoseconds(makespan, send, workload),
     )

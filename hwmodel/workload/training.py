@@ -79,6 +79,7 @@ def lower_stage(workload: Training, recipe: Recipe, target: Target, stage: Stage
     dims = _dims(workload, recipe)
     weights, prepared, prepared_defaults = _weights(workload, recipe, target, stage, step=step, dims=dims)
     low = _lowering(f"stage{stage.index}.microbatch", workload, recipe, target, step)
+    low.gradient_format = workload.optimizer.gradient_format
     decoder = Decoder(low, workload.model, layout, dims, prepared)
     forward = _microbatch(decoder, workload, recipe, stage)
     raw = low.builder.graph()
@@ -225,15 +226,16 @@ def tail_traffic(workload: Training, parameters: int) -> TailTraffic:
     return TailTraffic(gradients, gathered)
 
 
-def exposed_picoseconds(traffic_picoseconds: int, pass_picoseconds: int, workload: Training) -> int:
-    """Part of a data-parallel transfer that no compute hides.
+def exposed_picoseconds(traffic_picoseconds: int, pass_picoseconds: int, workload: Training, *, layers: int) -> int:
+    """Part of a data-parallel transfer that no compute hides, where software can overlap it.
 
-    The transfer is cut over the rank's pieces. A piece's gradients are ready when its last microbatch has passed, and
-    the pieces before it still run: (vp - 1) / vp of one group of pp microbatches (the order of an interleaved
-    pipeline), during which all but the last piece's share can move. Parameters mirror it at the start of a step.
+    The transfer is cut in pieces. A piece's gradients are ready when its last microbatch has passed, and the pieces
+    before it still run, so that all but the last piece's share can move meanwhile. With virtual stages a piece is one
+    of them, and one group of pp microbatches passes before the next (the order of an interleaved pipeline); else a
+    piece is a layer of the last microbatch. Parameters mirror it at the start of a step.
     """
-    pieces = workload.layout.vp
-    group = min(workload.layout.pp, workload.microbatches) if pieces > 1 else 1
+    layout = workload.layout
+    pieces, group = (layout.vp, min(layout.pp, workload.microbatches)) if layout.vp > 1 else (max(1, layers), 1)
     window = pass_picoseconds * group * (pieces - 1) // pieces
     return max(ceil_div(traffic_picoseconds, pieces), traffic_picoseconds - window) if traffic_picoseconds else 0
 
@@ -245,6 +247,14 @@ def bubble_picoseconds(microbatch_picoseconds: int, send_picoseconds: int, workl
     """
     waits = workload.layout.pp - 1
     return ceil_div(microbatch_picoseconds * waits, workload.layout.vp) + 2 * waits * send_picoseconds
+
+
+def waiting(picoseconds: int) -> Graph:
+    """A wait for a slower pipeline rank."""
+    builder = Builder("wait")
+    if picoseconds:
+        builder.add("bubble", ElapsedParams(picoseconds), (), (), name="pipeline.wait", role="pipeline.wait")
+    return builder.graph()
 
 
 def tail(workload: Training, parameters: int, *, gradients: int, gathered: int, bubble: int) -> Graph:

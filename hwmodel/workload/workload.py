@@ -33,7 +33,7 @@ class Optimizer:
 
     sharded: bool = True
     gradient_format: str = "fp32"
-    """Format in which gradients are summed over data-parallel ranks."""
+    """Format in which gradients are accumulated over microbatches and summed over data-parallel ranks."""
     master_bytes: int = 4
     moment_bytes: int = 8
     """Both moments together, per parameter."""

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hwmodel.api import compare
 from hwmodel.cli.show import stage_notes
-from hwmodel.engine.trace import SequenceTrace
-from hwmodel.recipes.recipe import Recipe
 from hwmodel.report.published import PUBLISHED, has_published_step, published_speedups
-from hwmodel.simulation.run import Simulation, StepRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,10 +136,10 @@ def test_a_difference_names_its_key(run: Run, tmp_path: Path) -> None:
 
 
 def test_recipes_whose_slowest_stage_differs_are_pointed_out() -> None:
-    def ended_on(stage: int) -> Simulation:
-        step = StepRun(SequenceTrace("step", ()), stage)
-        return Simulation(Recipe(), ((step, 1),), step, None)
-
-    assert stage_notes([("bf16", ended_on(0)), ("current", ended_on(0))]) == []
-    (text,) = stage_notes([("bf16", ended_on(0)), ("current", ended_on(7)), ("row", ended_on(7))])
-    assert "is rank 0 for bf16, rank 7 for current and row;" in text
+    rows = compare("llama3_405b", "npu", ["bf16", "current", "row"]).rows
+    assert stage_notes(rows[:1]) == []
+    (text,) = stage_notes(rows)
+    assert "those of pipeline rank 1; " in text
+    assert "is rank 1 under bf16, rank 7 under current and row, and" in text
+    assert {row.data["layout"]["reporting_stage"] for row in rows} == {1}
+    assert len({row.totals.breakdown["attention"] for row in rows}) == 1

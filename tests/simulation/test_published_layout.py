@@ -6,11 +6,14 @@ The bands are what the mechanisms must explain; no constant of the product is fi
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
 
 from hwmodel.api import Session, recipes
-from hwmodel.simulation.result import Result
+
+if TYPE_CHECKING:
+    from hwmodel.simulation.result import Result
 
 WORKLOAD = "llama3_405b"
 

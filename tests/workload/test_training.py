@@ -24,6 +24,7 @@ from hwmodel.workload.stages import stages
 from hwmodel.workload.training import (
     StageGraphs,
     bubble_picoseconds,
+    exposed_picoseconds,
     lower_stage,
     padded_tokens,
     signature,
@@ -500,6 +501,17 @@ def test_gradients_are_reduced_and_parameters_gathered_over_data_and_context_ran
     optimizer = Optimizer(sharded=False, gradient_format="bf16")
     whole = tail_traffic(training(layout=layout, optimizer=optimizer), 1000)
     assert (whole.gradients.kind, whole.gradients.full_bytes, whole.parameters.sent_bytes) == ("all_reduce", 2000, 0)
+
+
+def test_traffic_is_exposed_by_what_its_window_does_not_hide() -> None:
+    alone = training()
+    assert exposed_picoseconds(0, 1000, alone, layers=4) == 0
+    assert exposed_picoseconds(400, 1000, alone, layers=4) == 100, "the last layer's share always"
+    assert exposed_picoseconds(4000, 1000, alone, layers=4) == 4000 - 750
+    interleaved = training(layout=Layout(pp=2, vp=2))
+    window = 1000 * min(2, interleaved.microbatches) // 2
+    assert exposed_picoseconds(8000, 1000, interleaved, layers=4) == 8000 - window
+    assert exposed_picoseconds(10, 1000, interleaved, layers=4) == 5
 
 
 def test_the_bubble_is_that_of_one_forward_one_backward() -> None:

@@ -1,0 +1,39 @@
+"""A device refuses matrix work in formats it does not multiply, all at once and before anything runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwmodel.api import compare, simulate
+from hwmodel.errors import UnsupportedError
+
+SMALL = ("model.layers=2", "batch.global=8", "batch.sequence=2048")
+
+
+@pytest.mark.parametrize(
+    ("device", "recipe", "number_format"), [("h100", "mxfp8", "mxfp8_e4m3fn"), ("gpu", "hif8_delayed", "hif8")]
+)
+def test_a_format_the_device_lacks_is_refused_with_the_nodes_that_need_it(
+    device: str, recipe: str, number_format: str
+) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        simulate("quickstart", device, recipe=recipe, sets=SMALL)
+    text = str(caught.value)
+    assert text.startswith(f"matrix unit of {device} does not support '{number_format}', which L0.qkv_out.fprop, ")
+    assert text.endswith(" more nodes would need") or "more nodes" in text
+    assert "\n" not in text
+
+
+def test_the_default_list_leaves_out_what_the_device_lacks() -> None:
+    comparison = compare("quickstart", "h100", sets=SMALL)
+    assert [row.recipe.preset for row in comparison.rows] == ["bf16", "delayed", "current"]
+    assert comparison.left_out == ("mxfp8",)
+
+
+def test_software_that_cannot_overlap_gradients_exposes_them() -> None:
+    steps = [
+        simulate("quickstart", "gpu", recipe="bf16", sets=(*SMALL, *edits)).step_seconds
+        for edits in ((), ("software.gradient_reduce=[]",), ("software.parameter_gather=[]",))
+    ]
+    assert steps[0] < steps[1]
+    assert steps[0] < steps[2]
