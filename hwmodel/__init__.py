@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from hwmodel.api import Result as Result
     from hwmodel.api import compare as compare
     from hwmodel.api import simulate as simulate
+    from hwmodel.sweeps import sweep as sweep
 
 __version__ = "0.1.0"
 
-_HOMES = {"Result": "hwmodel.api", "compare": "hwmodel.api", "simulate": "hwmodel.api"}
+_HOMES = {"Result": "hwmodel.api", "compare": "hwmodel.api", "simulate": "hwmodel.api", "sweep": "hwmodel.sweeps"}
 _MODULES = ("formats",)
 
-__all__ = ["Result", "__version__", "compare", "formats", "simulate"]
+__all__ = ["Result", "__version__", "compare", "formats", "simulate", "sweep"]
 
 
 def __getattr__(name: str) -> object:

@@ -6,6 +6,10 @@ import ast
 import inspect
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def field_docs(cls: type) -> dict[str, str]:
@@ -16,6 +20,17 @@ def field_docs(cls: type) -> dict[str, str]:
 def summary(cls: type) -> str:
     """First paragraph of a class's docstring, in one line."""
     return _one_line((inspect.getdoc(cls) or "").split("\n\n")[0])
+
+
+def described(schema: dict[str, Any], models: Iterable[object]) -> dict[str, Any]:
+    """A pydantic JSON schema with the text under each field as its description, for ``models`` and by their names."""
+    by_name = {model.__name__: model for model in models if isinstance(model, type)}
+    for part in (schema, *schema.get("$defs", {}).values()):
+        docs = field_docs(by_name[part["title"]]) if part.get("title") in by_name else {}
+        for key, value in part.get("properties", {}).items():
+            if docs.get(key):
+                value["description"] = docs[key]
+    return schema
 
 
 @cache

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from hwmodel.config import device_schema
+from hwmodel.config.described import described
 from hwmodel.config.device_names import undefined_names
 from hwmodel.config.device_schema import (
     DeviceSchema,
@@ -87,7 +89,7 @@ def load_device(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) ->
 
 def schema_device() -> dict[str, Any]:
     """The JSON schema of a device file; every single value may also be a fact."""
-    schema = DeviceSchema.model_json_schema()
+    schema = described(DeviceSchema.model_json_schema(), vars(device_schema).values())
     for model in (schema, *schema.get("$defs", {}).values()):
         for key, field in model.get("properties", {}).items():
             model["properties"][key] = _or_fact(field)

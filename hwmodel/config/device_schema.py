@@ -31,6 +31,7 @@ class MemorySchema(Schema):
     """Device memory."""
 
     bytes: PositiveBytes
+    """Capacity of device memory."""
     resource: Text
     """Resource that every kernel's compulsory bytes pass."""
 
@@ -39,7 +40,9 @@ class ResourceSchema(Schema):
     """Something that running kernels share: a rate of data, or a number of compute units."""
 
     bytes_per_second: BytesPerSecond | None = None
+    """Rate of the whole device, for a memory or a link."""
     units: PositiveInteger | None = None
+    """Compute units of this kind, each busy or not."""
     policy: Literal["fair", "proportional"]
     """How users of a full resource share it."""
 
@@ -58,6 +61,7 @@ class PathSchema(Schema):
     bytes_per_cycle: _Positive | None = None
     """Rate of one core; none where only the shared resources limit it."""
     latency_cycles: Count = 0
+    """From asking for the first byte to having it, in clock cycles."""
     resources: tuple[Text, ...] = ()
     """Shared resources that its bytes pass."""
 
@@ -72,10 +76,13 @@ class GemmStageSchema(Schema):
     """One stage of a GEMM: of its K loop (a, b, scales; matrix) or its epilogue (output, accumulator; vector)."""
 
     name: Text
+    """What reports and traces call it."""
     moves: tuple[Literal["a", "b", "scales", "output", "accumulator", "matrix", "vector"], ...]
     """What it moves or works on; listed twice, it passes twice."""
     path: Text | None = None
+    """Path that its bytes take."""
     unit: Text | None = None
+    """Unit resource that works."""
 
     @model_validator(mode="after")
     def _one_place(self) -> GemmStageSchema:
@@ -90,10 +97,13 @@ class StreamStageSchema(Schema):
     """One stage of a vector or memory kernel."""
 
     name: Text
+    """What reports and traces call it."""
     moves: tuple[Literal["read", "write", "vector"], ...]
     """What it moves or works on; listed twice, it passes twice."""
     path: Text | None = None
+    """Path that its bytes take."""
     unit: Text | None = None
+    """Unit resource that works."""
 
     @model_validator(mode="after")
     def _one_place(self) -> StreamStageSchema:
@@ -105,7 +115,9 @@ class StagesSchema(Schema):
     """Stages of each kernel family, in the order data takes."""
 
     gemm: tuple[GemmStageSchema, ...]
+    """Of a matrix kernel: its K loop and its epilogue."""
     stream: tuple[StreamStageSchema, ...]
+    """Of a vector or memory kernel."""
 
     @model_validator(mode="after")
     def _one_unit(self) -> StagesSchema:
@@ -118,23 +130,31 @@ class HoldsSchema(Schema):
     """Unit resources that a kernel of each family occupies while it runs."""
 
     gemm: tuple[Text, ...]
+    """While a matrix kernel runs."""
     stream: tuple[Text, ...]
+    """While a vector or memory kernel runs."""
 
 
 class NativeScalingSchema(Schema):
     """A block scale that the matrix unit applies by itself along the contraction axis."""
 
     columns: PositiveInteger
+    """Block length along k, in elements."""
     scale_format: Text
+    """Number format of the scales it takes."""
 
 
 class TileSchema(Schema):
     """An output tile, with the k extent of one step in bytes of the wider operand."""
 
     m: PositiveInteger
+    """Rows of the output tile."""
     n: PositiveInteger
+    """Columns of the output tile."""
     k_bytes: PositiveInteger
+    """Extent along k of one step, in bytes of the wider operand."""
     cores: PositiveInteger = 1
+    """Cores that work on one tile together."""
 
 
 class GemmVariantSchema(Schema):
@@ -143,6 +163,7 @@ class GemmVariantSchema(Schema):
     tiles: tuple[TileSchema, ...] = ()
     """Empty for the device's list."""
     promotion: Literal["two_group", "serial"] = "two_group"
+    """How it runs a K loop that block scales break: 'two_group' beside the matrix unit, 'serial' in turn."""
     accumulators: Count = 0
     """Most accumulators it keeps per core; 1 exposes the epilogue, 0 is as many as fit."""
 
@@ -155,14 +176,21 @@ class MatrixSchema(Schema):
     formats: tuple[Text, ...]
     """Formats it multiplies; mxfp8_* run at the rate of their elements."""
     issue_cycles: Count
+    """Fixed cycles of the matrix unit per step of k."""
     accumulator_bytes: PositiveBytes
+    """Accumulator storage of one core."""
     operand_buffer_bytes: PositiveBytes
+    """On-chip memory of one core for operands; every tile needs two buffers."""
     scales_share_accumulator: bool
+    """Native block scales are held in the accumulator memory and take room from tiles."""
     epilogue_overlaps: bool
+    """With a second accumulator the epilogue runs under the next tile's loop."""
     any_operand_layout: bool
     """8-bit operands may be read transposed; otherwise both must be contiguous along k."""
     native_scaling: tuple[NativeScalingSchema, ...]
+    """Block scales it applies by itself along k."""
     tiles: tuple[TileSchema, ...]
+    """Output tiles that GEMM kernels can run; the fastest is taken."""
 
     scale_load_bytes_per_cycle: Annotated[float, Real(ge=0)] = 0.0
     """Rate at which the matrix pipe itself loads native block scales, in turn with its products; 0: beside them."""
@@ -185,18 +213,26 @@ class ElementsPerCycleSchema(Schema):
     """FP32 elements per cycle of one vector core, by instruction class."""
 
     simple: _Positive
+    """One operand or a scalar: abs, multiply by a scalar, maximum with a scalar."""
     binary: _Positive
+    """Two operands: add, multiply, maximum."""
     cast: _Positive
+    """Change of number format."""
     exp: _Positive
+    """Exponential."""
     divide: _Positive
+    """Division."""
     rsqrt: _Positive
+    """Reciprocal square root."""
     reduce: _Positive
+    """Sum or maximum along a row."""
 
 
 class VectorSchema(Schema):
     """The vector cores; how many there are is the ``units`` of their resource."""
 
     elements_per_cycle: ElementsPerCycleSchema
+    """Rates by instruction class."""
     piece_bytes: Bytes = 0
     """Bytes a core moves at a time; with less than that per core, cores stay idle. 0: data flows without pieces."""
 
@@ -205,9 +241,13 @@ class PromotionSchema(Schema):
     """How partial sums are scaled outside the matrix unit where block scales break the K loop."""
 
     fma_elements_per_cycle: _Positive
+    """Multiply-adds per cycle of the lanes that serve one matrix core."""
     path: Text | None = None
+    """Path from accumulator to vector lanes; none where they share registers."""
     units: tuple[Text, ...] = ()
+    """Unit resources held while a promoting kernel runs."""
     largest_tile_elements: Count = 0
+    """Largest m x n of a tile per core once two accumulators are live; 0 for no limit."""
     outer_scale_elements_per_cycle: Annotated[float, Real(ge=0)] = 0.0
     """Rate of multiplying a row's scale by a column's, where both operands have one for each; 0 where it hides."""
     kernel: Literal["two_group", "serial"] = "two_group"
@@ -218,9 +258,13 @@ class LevelSchema(Schema):
     """One level of the interconnect; levels are written from the inside out."""
 
     ranks: PositiveInteger
+    """Devices joined by this level."""
     resource: Text
+    """Resource that is a device's link at this level."""
     cores_held: Count
+    """Matrix cores that a collective kernel at this level holds while it runs."""
     memory_bytes_per_link_byte: Annotated[float, Real(ge=0)]
+    """Device-memory traffic per byte sent."""
 
 
 class AccessSchema(Schema):
@@ -229,6 +273,7 @@ class AccessSchema(Schema):
     contiguous: _Share
     """Also of any kind not stated here."""
     transpose: _Share | None = None
+    """Kernels that write or read across rows."""
     latency: _Share | None = None
     """Tiny accesses that depend on each other."""
 
@@ -237,14 +282,18 @@ class LevelCalibrationSchema(Schema):
     """What a level of the interconnect reaches."""
 
     achieved_fraction: _Share
+    """Share of the link's rate that large transfers reach."""
     latency_seconds: Seconds
+    """Fixed time of one hop or step of a collective."""
 
 
 class AttentionFractionSchema(Schema):
     """Share of the matrix peak that attention reaches."""
 
     forward: _Share
+    """Of the forward kernel."""
     backward: _Share
+    """Of the backward kernel."""
 
 
 class CalibrationSchema(Schema):
@@ -255,29 +304,48 @@ class CalibrationSchema(Schema):
     sustained_fraction: dict[str, _Share]
     """By format of ``matrix.macs_per_cycle``."""
     attention_fraction: AttentionFractionSchema
+    """Share of the matrix peak that attention reaches."""
     launch_seconds: Seconds
+    """Gap between a kernel and the next that depends on it, launched ahead of time."""
     collective_launch_seconds: Seconds
+    """Fixed time of a collective before its first hop."""
     reduction_cycles: Count
+    """Cross-core reduction at the end of a whole-tensor amax, in clock cycles."""
     levels: dict[str, LevelCalibrationSchema]
+    """By level of ``levels``."""
 
 
 class DeviceSchema(Schema):
     """A device file. Any value may be written as a fact: {value: ..., source: ..., confidence: D|V|M|T|I|U|A}."""
 
     title: Text
+    """What reports call the device."""
     notes: tuple[Text, ...] = ()
+    """Sentences for whoever reads a result on it."""
     clock_hz: Hertz
+    """Clock behind the peak rates."""
     memory: MemorySchema
+    """Device memory."""
     cache_bytes: PositiveBytes
+    """Last-level cache shared by all cores."""
     resources: dict[str, ResourceSchema]
+    """What running kernels share, by name."""
     paths: dict[str, PathSchema]
+    """Ways of data between memories, by name."""
     stages: StagesSchema
+    """Stages of each kernel family."""
     holds: HoldsSchema
+    """Units that kernels occupy."""
     matrix: MatrixSchema
+    """The matrix cores."""
     vector: VectorSchema
+    """The vector cores."""
     promotion: PromotionSchema
+    """Scaling outside the matrix unit."""
     levels: dict[str, LevelSchema]
+    """Interconnect, from the inside out, by name."""
     calibration: CalibrationSchema
+    """Shares of the facts above that real kernels reach, and latencies."""
 
     @model_validator(mode="after")
     def _levels_grow(self) -> DeviceSchema:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from hwmodel.config.described import described
 from hwmodel.config.edits import SET
 from hwmodel.config.extends import load_extended
 from hwmodel.config.facts import ON_COMMAND_LINE, Unwrapped, edit_facts, split_edit, unwrap, with_prefix
@@ -33,10 +34,15 @@ class SoftwareSchema(Schema):
     """A software set. An entry is written with the release or change that introduced it: {value: ..., since: ...}."""
 
     title: Text
+    """What reports call the set."""
     switches: dict[str, bool] = Field(default_factory=dict)
+    """What is on or off, by name."""
     counts: dict[str, Annotated[int, Whole(ge=0, le=_LARGEST_COUNT)]] = Field(default_factory=dict)
+    """Counts, by name."""
     kernels: dict[str, Text] = Field(default_factory=dict)
+    """Kernel names, by what they are for; a device's own where nothing is named."""
     fused: tuple[Text, ...] = ()
+    """Fused kernels it has: producer+consumer, with .row or .block for such scales."""
     overlap: dict[str, tuple[Literal["plain", "block_scaled"], ...]] = Field(default_factory=dict)
     """Collective -> payload families whose transfer may run beside compute."""
 
@@ -84,7 +90,7 @@ def load_software(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) 
 
 def schema_software() -> dict[str, Any]:
     """The JSON schema of a software set."""
-    return SoftwareSchema.model_json_schema()
+    return described(SoftwareSchema.model_json_schema(), [SoftwareSchema])
 
 
 def _placed(document: Document, edits: Iterable[Edit]) -> Iterator[tuple[str, object]]:

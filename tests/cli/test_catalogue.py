@@ -72,6 +72,7 @@ def test_every_key_of_a_device_file_is_in_its_schema(run: Run) -> None:
         assert head in schema["properties"], note.path
     assert {"bytes_per_second", "macs_per_cycle", "calibration"} <= known - own
     assert all(part.get("description") for part in parts)
+    assert list(without_description(schema, ())) == []
 
 
 def without_description(schema: Any, path: tuple[str, ...]) -> Iterator[str]:
