@@ -18,10 +18,11 @@ from hwmodel.ops.update_scale import UpdateScaleParams
 from hwmodel.ops.views import ConcatParams, SplitParams
 from hwmodel.recipes.cast import Cast
 from hwmodel.recipes.copies import ROW_USES, Delivery, Gather, LocalCopy, Operand, Place, payload, travelling
+from hwmodel.recipes.fusion import fuse
 from hwmodel.recipes.timings import TIMINGS, KnownScale, ScaleRequest
 
 if TYPE_CHECKING:
-    from hwmodel.graph import Target
+    from hwmodel.graph import Graph, Target
     from hwmodel.ops.amax import AmaxParams
     from hwmodel.ops.build import Builder
     from hwmodel.recipes.recipe import Recipe, StepKind
@@ -50,6 +51,11 @@ class Lowering:
     def state(self, name: str, shape: tuple[int, ...], number_format: str) -> str:
         """A tensor carried from an earlier step (a scale, a weight copy, a saved activation)."""
         return name if self.builder.has(name) else self.builder.input(name, shape, number_format)
+
+    def graph(self) -> Graph:
+        """The graph as it runs: what the recipe and the target's software merge is merged."""
+        amax_fuses = self.recipe.timing == "current" or self.recipe.amax.kernel == "fused_producer"
+        return fuse(self.builder.graph(), self.recipe.fusion, self.target, amax_fuses=amax_fuses)
 
     # Delivery
 

@@ -10,7 +10,6 @@ from hwmodel.graph import Graph, Node, Target, TensorSpec
 from hwmodel.graph.order import order
 from hwmodel.ops.build import Builder
 from hwmodel.recipes.copies import Delivery
-from hwmodel.recipes.fusion import fuse
 from hwmodel.recipes.lowering import Lowering
 from hwmodel.workload.workload import HandGraph, OpLine
 
@@ -40,8 +39,7 @@ def lower_hand(workload: HandGraph, recipe: Recipe, target: Target, step: StepKi
     for turn in _in_order(workload):
         hand.add(turn)
     low.update_state("backward" if hand.in_backward else "forward")
-    amax_fuses = low.recipe.timing == "current" or recipe.amax.kernel == "fused_producer"
-    return fuse(low.builder.graph(), recipe.fusion, target, amax_fuses=amax_fuses)
+    return low.graph()
 
 
 def line_name(line: OpLine, index: int) -> str:

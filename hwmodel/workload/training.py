@@ -13,7 +13,6 @@ from hwmodel.ops.build import Builder
 from hwmodel.ops.collective import CollectiveParams
 from hwmodel.ops.elapsed import ElapsedParams
 from hwmodel.ops.optimizer_step import OptimizerParams
-from hwmodel.recipes.fusion import fuse
 from hwmodel.recipes.lowering import Lowering
 from hwmodel.units import ceil_div
 from hwmodel.workload.stages import HEAD, Stage
@@ -83,11 +82,10 @@ def lower_stage(workload: Training, recipe: Recipe, target: Target, stage: Stage
     decoder = Decoder(low, workload.model, layout, dims, prepared)
     forward = _microbatch(decoder, workload, recipe, stage)
     raw = low.builder.graph()
-    amax_fuses = low.recipe.timing == "current" or recipe.amax.kernel == "fused_producer"
     return StageGraphs(
         stage=stage,
         weights=weights,
-        microbatch=fuse(raw, recipe.fusion, target, amax_fuses=amax_fuses),
+        microbatch=low.graph(),
         parameters=_parameters(workload, stage, dims),
         forward=forward,
         saved_bytes=_saved_bytes(raw, forward),
