@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hwmodel.config.device import load_device, load_software
 from hwmodel.config.workload import load_workload, presets
@@ -22,6 +22,8 @@ __all__ = ["DEFAULT_RECIPES", "Comparison", "Result", "Session", "compare", "rec
 
 DEFAULT_RECIPES = ("bf16", "delayed", "current", "mxfp8")
 BASELINE = Recipe()
+OWN = "own"
+"""In a comparison: the recipe as the workload's file says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,25 @@ class Comparison:
     rows: tuple[Result, ...]
     left_out: tuple[str, ...] = ()
     """Recipes of the default list whose formats the device does not multiply."""
+
+    def __iter__(self) -> Iterator[Result]:
+        """The results in order."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Number of results."""
+        return len(self.rows)
+
+    def table(self) -> dict[str, list[Any]]:
+        """Columns: recipe, step_seconds, speedup, and the seconds of each key of the breakdown."""
+        columns: dict[str, list[Any]] = {
+            "recipe": [row.recipe.preset for row in self.rows],
+            "step_seconds": [row.step_seconds for row in self.rows],
+            "speedup": [row.speedup for row in self.rows],
+        }
+        for key in self.rows[0].data["breakdown_seconds"] if self.rows else ():
+            columns[key] = [row.data["breakdown_seconds"][key] for row in self.rows]
+        return columns
 
 
 class Session:
@@ -87,14 +108,16 @@ def simulate(workload: str, device: str | Device, *, recipe: str | None = None, 
 def compare(
     workload: str,
     device: str | Device,
-    recipes: Iterable[str] | None = None,
+    recipes: str | Iterable[str] | None = None,
     *,
     sets: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Comparison:
     """The same workload under several presets; the file's and the edits' overrides apply to each.
 
-    Without ``recipes`` those of `DEFAULT_RECIPES` that the device has the formats for.
+    ``recipes`` are presets (a list, or a text with commas); 'own' is the workload's own recipe. Without them, those of
+    `DEFAULT_RECIPES` that the device has the formats for. A preset replaces the file's recipe but for fusion and
+    exceptions.
 
     Raises:
         UnsupportedError: a recipe that was asked for needs a format that the device lacks.
@@ -102,17 +125,20 @@ def compare(
     rows = []
     left_out = []
     session: Session | None = None
-    for name in DEFAULT_RECIPES if recipes is None else recipes:
+    names = [name.strip() for name in recipes.split(",")] if isinstance(recipes, str) else recipes
+    for name in DEFAULT_RECIPES if names is None else names:
         if progress:
             progress(name)
-        loaded = load_workload(workload, _sorted_edits(sets)[0], recipe=name)
+        preset = None if name == OWN else name
+        loaded = load_workload(workload, _sorted_edits(sets)[0], recipe=preset)
         if session is None:
-            session = Session(workload, device, sets=sets, recipe=name)
+            session = Session(workload, device, sets=sets, recipe=preset)
         formats = loaded.workload.recipe.formats
-        if recipes is None and not {formats.x, formats.w, formats.g} <= session.machine.device.matrix_formats:
+        if names is None and not {formats.x, formats.w, formats.g} <= session.machine.device.matrix_formats:
             left_out.append(name)
             continue
-        rows.append(session.result(loaded.workload.recipe, defaults=_lines(loaded.defaults)))
+        chosen = loaded.workload.recipe if preset else replace(loaded.workload.recipe, preset=OWN)
+        rows.append(session.result(chosen, defaults=_lines(loaded.defaults)))
     return Comparison(tuple(row.on(rows[0].simulation.stage) for row in rows), tuple(left_out))
 
 

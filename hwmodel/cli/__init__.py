@@ -15,7 +15,7 @@ from hwmodel.cli.guard import Commands
 app = typer.Typer(
     name="hwmodel",
     cls=Commands,
-    help="Predict how fast an 8-bit scaling recipe trains or serves a model on an accelerator, by how much and why.",
+    help="hwmodel predicts training steps: how fast an 8-bit scaling recipe trains a model on an accelerator, and why.",
     epilog="Exit codes: 0 done; 2 bad input or a combination that cannot exist; 130 stopped with Ctrl-C; 1 a bug.",
     no_args_is_help=True,
     add_completion=False,

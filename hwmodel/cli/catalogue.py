@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
@@ -18,6 +18,8 @@ FAMILIES: Final = {
     "software": ("software set", "Software sets, and since when each entry exists."),
 }
 """Family -> what one of it is called, help."""
+_FILES: Final = ("devices", "workloads")
+"""Families of which one may be a file of the user's."""
 
 
 def commands(family: str) -> typer.Typer:
@@ -44,10 +46,12 @@ def _list_command(family: str) -> Callable[[], None]:
 
 
 def _show_command(family: str) -> Callable[[str], None]:
+    path = family in _FILES
+    metavar = "NAME|PATH" if path else "NAME"
+    text = "One of the names that list prints" + (", or a path." if path else ".")
+
     def run(
-        name: Annotated[
-            str, typer.Argument(metavar="NAME", help="One of the names that list prints.", show_default=False)
-        ],
+        name: str = typer.Argument(metavar=metavar, help=text, show_default=False),
     ) -> None:
         from hwmodel.cli.entries import SHOWS
         from hwmodel.cli.show import console

@@ -26,7 +26,10 @@ def compare(
     recipes: Annotated[
         str | None,
         typer.Option(
-            "--recipes", metavar="A,B,...", help="Presets to compare.", show_default="bf16,delayed,current,mxfp8"
+            "--recipes",
+            metavar="A,B,...",
+            help=f"Presets to compare; own: the workload's own recipe. A preset {options.PRESET}.",
+            show_default="bf16,delayed,current,mxfp8",
         ),
     ] = None,
     sets: options.Sets = [],  # noqa: B006 - typer copies it
@@ -106,24 +109,24 @@ def published_data(result: Result) -> dict[str, object]:
 def print_comparison(out: Console, results: Sequence[Result]) -> None:
     """The table of recipes, where neighbours differ, and what was published."""
     from hwmodel.cli import show
-    from hwmodel.report.tables import comparison_table, difference_table
+    from hwmodel.report.tables import comparison_tables, difference_table
     from hwmodel.report.wording import times
 
     rows = [show.recipe_row(result) for result in results]
     show.pairs(out, show.facts(results[0]))
     show.heading(out, "Recipes")
-    out.print(comparison_table(rows, width=out.width))
+    for table in comparison_tables(rows, width=out.width):
+        show.put(out, table)
     ceiling = results[0].data["speedup_ceiling"]
     if ceiling is not None:
         show.pairs(out, [("ceiling", f"{times(ceiling)} if the GEMMs of the BF16 step took no time")])
     _print_ratios(out, rows)
     for before, after in itertools.pairwise(rows):
         show.heading(out, f"From {before.recipe} to {after.recipe}")
-        out.print(difference_table(before, after))
+        show.put(out, difference_table(before, after))
     _print_published(out, results[0])
     show.together(out, "Defaults used", show.collected(results, "defaults_used"))
-    stages = show.stage_notes(results)
-    show.bullets(out, "Keep in mind", [*stages, *show.collected(results, "warnings")])
+    show.bullets(out, "Keep in mind", show.notes(results))
 
 
 def _print_ratios(out: Console, rows: Sequence[RecipeRow]) -> None:
@@ -139,7 +142,7 @@ def _print_ratios(out: Console, rows: Sequence[RecipeRow]) -> None:
 
     whole = table(rows)
     show.heading(out, "Ratios of steps: the step above over the step at the left")
-    out.print(whole if table_width(whole) <= out.width else table(rows[:1]))
+    show.put(out, whole if table_width(whole) <= out.width else table(rows[:1]))
 
 
 def _ratio(over: RecipeRow, under: RecipeRow) -> str:
@@ -149,7 +152,7 @@ def _ratio(over: RecipeRow, under: RecipeRow) -> str:
 def _print_published(out: Console, result: Result) -> None:
     from hwmodel.cli import show
     from hwmodel.report.published import published_speedups
-    from hwmodel.report.tables import list_table
+    from hwmodel.report.tables import folded_table
 
     entries = published_speedups(_model(result))
     if entries:
@@ -157,7 +160,7 @@ def _print_published(out: Console, result: Result) -> None:
         cells = [[entry.recipe, entry.text, entry.kind, entry.conditions, entry.source] for entry in entries]
         columns = ["recipe", "over BF16", "", "machine and layout", "source"]
         folded = ("machine and layout", "source")
-        out.print(show.folding(list_table(columns, cells, left=("", *folded)), *folded))
+        show.put(out, folded_table(columns, cells, left=("", *folded), width=out.width))
     if note := _published_note(result):
         show.pairs(out, [("-", note)])
 

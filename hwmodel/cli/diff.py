@@ -9,6 +9,9 @@ import typer
 
 from hwmodel.cli import options
 
+_KERNELS = "slowest_kernels"
+"""Key whose entries are other kernels as soon as their order changes: counted rather than listed."""
+
 
 def diff(
     before: Annotated[Path, typer.Argument(metavar="A.json", help="A result written with --json.", show_default=False)],
@@ -17,10 +20,12 @@ def diff(
 ) -> None:
     """Compare two results key by key."""
     from hwmodel.cli.outputs import STANDARD_OUTPUT, check_outputs, write_json
-    from hwmodel.report.diff import MISSING, compare, read_result
+    from hwmodel.report.diff import MISSING, check_kinds, compare, read_result
 
     check_outputs({"--json": json}, [before, after])
-    changes = compare(read_result(before), read_result(after))
+    results = read_result(before), read_result(after)
+    check_kinds(before, results[0], after, results[1])
+    changes = compare(*results)
     if json is not None:
         rows: list[dict[str, object]] = []
         for change in changes:
@@ -32,10 +37,15 @@ def diff(
         write_json(json, {"changes": rows})
     if json == STANDARD_OUTPUT:
         return
-    from hwmodel.cli.show import console
+    from hwmodel.cli.show import console, put
     from hwmodel.report.tables import change_table
 
-    if changes:
-        console().print(change_table(changes))
-    else:
+    kernels = [change for change in changes if _KERNELS in change.path]
+    others = [change for change in changes if _KERNELS not in change.path]
+    out = console()
+    if others:
+        put(out, change_table(others, width=out.width))
+    if kernels:
+        typer.echo(f"{_KERNELS}: {len(kernels)} difference{'s' if len(kernels) > 1 else ''}, see --json")
+    if not changes:
         typer.echo("no differences")

@@ -18,6 +18,16 @@ from hwmodel.formats import FORMATS
 from hwmodel.recipes.recipe import Recipe
 from hwmodel.workload import HandGraph, Training
 
+_ROUNDINGS: Final = {"rne": "to nearest, ties to even", "ta": "to nearest, ties away from zero"}
+_TIMINGS: Final = {
+    "current": "current: scales from the amax at hand",
+    "delayed": "delayed: scales from the amax of past steps",
+    "static": "static: fixed scale, no amax",
+    "direct": "direct: plain cast, no scale",
+}
+_BATCH_KEYS: Final = {"batch.global_sequences": "batch.global", "batch.micro_sequences": "batch.micro"}
+"""Fields of a batch -> their keys in a file and in --set."""
+
 Lines = list[list[str]]
 Listing = tuple[tuple[str, ...], Lines]
 
@@ -43,17 +53,18 @@ def _models() -> Listing:
 
 
 def _recipes() -> Listing:
-    columns = ("recipe", "X, W, G", "granularity", "timing", "interval")
     lines = []
     for name, recipe in presets().items():
         formats = dict.fromkeys((recipe.formats.x, recipe.formats.w, recipe.formats.g))
-        scaled = [recipe.granularity, recipe.timing] if recipe.scaled else ["-", "-"]
-        lines.append([name, ", ".join(formats), *scaled, _interval(recipe) if recipe.keeps_state else "-"])
-    return columns, lines
+        lines.append([name, ", ".join(formats), _recipe_words(recipe)])
+    return ("recipe", "X, W, G", "what it is"), lines
 
 
 def _formats() -> Listing:
-    lines = [[name, str(spec.bits), f"{spec.max_finite:.10g}", spec.rounding] for name, spec in FORMATS.items()]
+    lines = []
+    for name, spec in FORMATS.items():
+        rounding = _ROUNDINGS.get(spec.rounding, spec.rounding)
+        lines.append([name, str(spec.bits), f"{spec.max_finite:.10g}", rounding])
     return ("format", "bits", "largest finite", "rounding"), lines
 
 
@@ -78,7 +89,8 @@ def _show_workload(out: Console, name: str) -> None:
     show.heading(out, f"{name}: {workload.name}")
     lines = [("kind", _kind(workload))]
     if isinstance(workload, Training):
-        lines += [("model", workload.model.name), *_record("batch", workload.batch)]
+        batch = [(_BATCH_KEYS.get(path, path), value) for path, value in _record("batch", workload.batch)]
+        lines += [("model", workload.model.name), *batch]
         lines += _record("parallel", workload.layout)
         lines += [
             ("devices", f"{workload.layout.ranks:,}"),
@@ -92,6 +104,7 @@ def _show_workload(out: Console, name: str) -> None:
         ]
     lines += [
         ("recipe", workload.recipe.preset),
+        *_own_axes(workload.recipe),
         ("schedule", workload.schedule),
         ("software", workload.software),
         ("steps", str(workload.steps)),
@@ -176,8 +189,25 @@ def _value(value: object) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value) or "-"
 
 
-def _interval(recipe: Recipe) -> str:
-    return "never" if recipe.interval_steps is None else f"{recipe.interval_steps}"
+def _own_axes(recipe: Recipe) -> list[tuple[str, str]]:
+    """Axes that are not as the recipe's preset has them."""
+    preset = presets().get(recipe.preset, Recipe())
+    pairs = zip(_record("recipe", recipe), _record("recipe", preset), strict=True)
+    return [here for here, there in pairs if here != there and here[0] != "recipe.preset"]
+
+
+def _recipe_words(recipe: Recipe) -> str:
+    """What a recipe is, in a few words."""
+    if not recipe.scaled:
+        return "no scaling"
+    words = [f"{recipe.granularity} granularity", _TIMINGS.get(recipe.timing, recipe.timing)]
+    if recipe.keeps_state:
+        steps = recipe.interval_steps
+        every = "step" if steps == 1 else f"{steps} steps"
+        words.append("never refreshed" if steps is None else f"refreshed every {every}")
+    if recipe.exceptions.gemms:
+        words.append(f"{' and '.join(recipe.exceptions.gemms)} in BF16")
+    return ", ".join(words)
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -34,6 +34,11 @@ Timeline = Annotated[
     Path | None,
     typer.Option("--timeline", metavar="FILE.html", help="Draw the timeline as a web page.", show_default=False),
 ]
+PRESET = (
+    "replaces the preset of the file; other axes of the file's recipe section other than exceptions and fusion are not "
+    "kept; --set recipe.AXIS still overrides"
+)
+"""What a preset on the command line does, in the help of the options that take one."""
 
 
 def names(text: str | None, option: str) -> list[str]:

@@ -13,10 +13,11 @@ from rich.text import Text
 
 from hwmodel.cli.guard import printable
 from hwmodel.engine.trace import SequenceTrace
+from hwmodel.recipes.recipe import GEMM_USES, AmaxAxes, Exceptions, Recipe
 from hwmodel.report import wording
 from hwmodel.report.breakdown import HIDEABLE, KEYS, breakdown, busy, hidden_time
 from hwmodel.report.metrics import gemm_share_fraction, slowest_kernels
-from hwmodel.report.tables import RecipeRow, list_table, slowest_table, table_width
+from hwmodel.report.tables import RecipeRow, list_table, slowest_table, table_minimum, table_width
 from hwmodel.report.timeline import Section
 from hwmodel.simulation.result import Result, Totals
 from hwmodel.units import format_bytes
@@ -50,6 +51,13 @@ def pairs(out: Console, lines: Sequence[tuple[str, str]]) -> None:
             printable(value), max(out.width, _NARROWEST), initial_indent=first, subsequent_indent=" " * len(first)
         )
         out.print(Text("\n".join(wrapped) or first.rstrip()), soft_wrap=True)
+
+
+def put(out: Console, table: Table) -> None:
+    """A table; one that cannot be narrower than the terminal runs over its edge rather than lose or break a number."""
+    width, out.width = out.width, max(out.width, table_minimum(table))
+    out.print(table)
+    out.width = width
 
 
 def bullets(out: Console, title: str, lines: Sequence[str]) -> None:
@@ -176,12 +184,37 @@ def print_result(out: Console, result: Result) -> None:
     lines += [("memory", text) for text in memory_words(result)]
     pairs(out, lines)
     heading(out, "Where the time of a step goes")
-    out.print(breakdown_table(recipe_row(result), baseline_row(result)))
+    put(out, breakdown_table(recipe_row(result), baseline_row(result)))
     pairs(out, [*_hidden(result), ("counts", counts_words(result))])
     heading(out, "Slowest kernels")
-    out.print(kernels_table(result, out.width))
+    put(out, kernels_table(result, out.width))
     together(out, "Defaults used", data["defaults_used"])
-    bullets(out, "Keep in mind", data["warnings"])
+    bullets(out, "Keep in mind", notes([result]))
+
+
+def notes(results: Sequence[Result]) -> list[str]:
+    """What to keep in mind about results that stand beside each other."""
+    stages = stage_notes(results) if len(results) > 1 else []
+    return [*stages, *exception_notes(results), *collected(results, "warnings")]
+
+
+def exception_notes(results: Sequence[Result]) -> list[str]:
+    """Recipes of 8 bits whose exceptions leave nothing in 8 bits."""
+    about: dict[str, list[str]] = {}
+    for result in results:
+        recipe, exceptions = result.recipe, result.recipe.exceptions
+        if not recipe.scaled:
+            continue
+        layers = getattr(getattr(result.workload, "model", None), "layers", None)
+        name = printable(recipe.preset)
+        if set(exceptions.gemms) >= set(GEMM_USES):
+            about.setdefault("every GEMM", []).append(name)
+        elif layers is not None and exceptions.first_layers + exceptions.last_layers >= layers:
+            about.setdefault(f"all {layers} layers", []).append(name)
+    return [
+        f"exceptions keep {what} in BF16, so nothing runs in 8 bits under {', '.join(names)}"
+        for what, names in about.items()
+    ]
 
 
 def recipe_words(result: Result) -> str:
@@ -196,7 +229,25 @@ def recipe_words(result: Result) -> str:
         interval = (
             ", amax never" if steps is None else f", amax every {steps} steps" if steps > 1 else ", amax every step"
         )
-    return f"{recipe.preset} ({recipe.granularity} granularity, {recipe.timing} scaling{interval}; {formats})"
+    words = f"{recipe.granularity} granularity, {recipe.timing} scaling{interval}; {formats}"
+    if recipe.keeps_state and recipe.amax != AmaxAxes():
+        words += f"; amax kernel {recipe.amax.kernel}, sampling {recipe.amax.sampling}"
+    if recipe.fusion != Recipe().fusion:
+        words += f"; fusion {recipe.fusion}"
+    if kept := _exception_words(recipe.exceptions):
+        words += f"; {kept} in BF16"
+    return f"{recipe.preset} ({words})"
+
+
+def _exception_words(exceptions: Exceptions) -> str:
+    ends = [
+        f"{end} {count}"
+        for end, count in (("first", exceptions.first_layers), ("last", exceptions.last_layers))
+        if count
+    ]
+    count = exceptions.last_layers or exceptions.first_layers
+    layers = [f"{' and '.join(ends)} layer{'s' if count > 1 else ''}"] if ends else []
+    return " and ".join([*layers, *exceptions.gemms])
 
 
 def memory_words(result: Result) -> list[str]:
@@ -282,6 +333,7 @@ def folding(table: Table, *names: str) -> Table:
     """``table`` where only the columns of these names are folded if it is too wide."""
     for column in table.columns:
         column.no_wrap = str(column.header) not in names
+        column.overflow = "fold"
     return table
 
 

@@ -16,7 +16,12 @@ def simulate(
     device: options.Device,
     recipe: Annotated[
         str | None,
-        typer.Option("--recipe", metavar="PRESET", help="Recipe instead of the workload's own.", show_default=False),
+        typer.Option(
+            "--recipe",
+            metavar="PRESET",
+            help=f"Recipe instead of the workload's own; {options.PRESET}.",
+            show_default=False,
+        ),
     ] = None,
     sets: options.Sets = [],  # noqa: B006 - typer copies it
     json: options.Json = None,

@@ -25,7 +25,10 @@ def sweep(
     recipes: Annotated[
         str | None,
         typer.Option(
-            "--recipes", metavar="A,B,...", help="Presets; without them the workload's own recipe.", show_default=False
+            "--recipes",
+            metavar="A,B,...",
+            help=f"Presets; own, or none given: the workload's own recipe. A preset {options.PRESET}.",
+            show_default=False,
         ),
     ] = None,
     granularity: Annotated[
@@ -90,7 +93,7 @@ def _print(checked: Sweep, rows: Sequence[Row]) -> None:
     from hwmodel.sweeps import output
 
     screen = show.console()
-    screen.print(output.table(rows, checked.grid, width=screen.width))
+    show.put(screen, output.table(rows, checked.grid, width=screen.width))
     found = [output.crossover_text(entry) for entry in output.crossovers(checked.grid, rows)]
     show.bullets(screen, "Where 8 bits begin to pay", found)
     show.bullets(screen, "Refused", output.refusals(rows))

@@ -8,8 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hwmodel.config.extends import KEY, SAYS
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 def field_docs(cls: type) -> dict[str, str]:
@@ -31,6 +33,32 @@ def described(schema: dict[str, Any], models: Iterable[object]) -> dict[str, Any
             if docs.get(key):
                 value["description"] = docs[key]
     return schema
+
+
+def extensible(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a file, with the key that names the file it starts from."""
+    properties = {KEY: {"type": "string", "description": SAYS}, **schema["properties"]}
+    return {**schema, "properties": properties}
+
+
+def or_fact(field: dict[str, Any], notes: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """A value's schema, or that of a fact with such a value; also for each value that a mapping or sequence holds.
+
+    Args:
+        field: schema of the plain value.
+        notes: what a fact says beside its value, with the schema of each.
+    """
+    held = {key: field[key] for key in ("items", "additionalProperties") if isinstance(field.get(key), dict)}
+    field = {**field, **{key: or_fact(inner, notes) for key, inner in held.items()}}
+    about: dict[str, Any] = {key: field[key] for key in ("title", "description", "default") if key in field}
+    plain = {key: item for key, item in field.items() if key not in about}
+    fact = {
+        "type": "object",
+        "properties": {"value": {"description": about.get("description", "the value itself"), **plain}, **notes},
+        "required": ["value"],
+        "additionalProperties": False,
+    }
+    return {"anyOf": [*plain["anyOf"], fact] if plain.keys() == {"anyOf"} else [plain, fact], **about}
 
 
 @cache

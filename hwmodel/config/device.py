@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from hwmodel.config import device_schema
-from hwmodel.config.described import described
+from hwmodel.config.described import described, extensible, or_fact
 from hwmodel.config.device_names import undefined_names
 from hwmodel.config.device_schema import (
     DeviceSchema,
@@ -88,27 +88,17 @@ def load_device(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) ->
 
 
 def schema_device() -> dict[str, Any]:
-    """The JSON schema of a device file; every single value may also be a fact."""
+    """The JSON schema of a device file; every value may also be a fact."""
     schema = described(DeviceSchema.model_json_schema(), vars(device_schema).values())
+    levels = ", ".join(f"{letter} {meaning}" for letter, meaning in CONFIDENCE.items())
+    notes: dict[str, dict[str, Any]] = {
+        "source": {"type": "string", "description": "where the value is from, for readers of results"},
+        "confidence": {"enum": list(CONFIDENCE), "description": f"how sure it is: {levels}"},
+    }
     for model in (schema, *schema.get("$defs", {}).values()):
         for key, field in model.get("properties", {}).items():
-            model["properties"][key] = _or_fact(field)
-    return schema
-
-
-def _or_fact(field: dict[str, Any]) -> dict[str, Any]:
-    """A value's schema, or that of a fact with such a value; mappings of other keys stay as they are."""
-    if "$ref" in field or field.get("type") == "object":
-        inner = field.get("additionalProperties")
-        return {**field, "additionalProperties": _or_fact(inner)} if isinstance(inner, dict) else field
-    fact = {
-        "type": "object",
-        "properties": {"value": field, "source": {"type": "string"}, "confidence": {"enum": list(CONFIDENCE)}},
-        "required": ["value"],
-        "additionalProperties": False,
-    }
-    kept: dict[str, Any] = {key: field[key] for key in ("title", "description", "default") if key in field}
-    return {"anyOf": [{key: item for key, item in field.items() if key not in kept}, fact], **kept}
+            model["properties"][key] = or_fact(field, notes)
+    return extensible(schema)
 
 
 def _source_notes(model: DeviceSchema, facts: Unwrapped) -> Iterator[SourceNote]:

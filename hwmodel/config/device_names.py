@@ -55,8 +55,9 @@ def undefined_names(facts: Unwrapped) -> Iterator[Problem]:
 def _defined(data: object) -> Mapping[str, tuple[str, ...]]:
     """Names by kind, as far as the file can be read."""
     resources = tuple(_matches(data, ("resources", _EACH), ()))
+    rated = (path for path, item in resources if child(item, "units") is None or child(item, "bytes_per_second"))
     return {
-        "resource with a rate": tuple(str(path[-1]) for path, item in resources if child(item, "units") is None),
+        "resource with a rate": tuple(str(path[-1]) for path in rated),
         "resource with units": tuple(str(path[-1]) for path, item in resources if child(item, "units") is not None),
         "path": _keys(data, "paths"),
         "format": FORMATS.names(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hwmodel.config.fields import (
     Bytes,
@@ -31,7 +31,7 @@ class MemorySchema(Schema):
     """Device memory."""
 
     bytes: PositiveBytes
-    """Capacity of device memory."""
+    """Capacity, in bytes."""
     resource: Text
     """Resource that every kernel's compulsory bytes pass."""
 
@@ -40,11 +40,11 @@ class ResourceSchema(Schema):
     """Something that running kernels share: a rate of data, or a number of compute units."""
 
     bytes_per_second: BytesPerSecond | None = None
-    """Rate of the whole device, for a memory or a link."""
+    """Rate of the whole device, one way for a link; not beside ``units``."""
     units: PositiveInteger | None = None
-    """Compute units of this kind, each busy or not."""
+    """How many compute units of this kind there are, each busy or not; not beside ``bytes_per_second``."""
     policy: Literal["fair", "proportional"]
-    """How users of a full resource share it."""
+    """How users of a full resource share it: fair: equal parts; proportional: all slow down alike."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> ResourceSchema:
@@ -59,7 +59,7 @@ class PathSchema(Schema):
     """A way data takes between memories."""
 
     bytes_per_cycle: _Positive | None = None
-    """Rate of one core; none where only the shared resources limit it."""
+    """Bytes per cycle of one core; without it only the shared resources limit the path."""
     latency_cycles: Count = 0
     """From asking for the first byte to having it, in clock cycles."""
     resources: tuple[Text, ...] = ()
@@ -115,24 +115,30 @@ class StagesSchema(Schema):
     """Stages of each kernel family, in the order data takes."""
 
     gemm: tuple[GemmStageSchema, ...]
-    """Of a matrix kernel: its K loop and its epilogue."""
+    """Stages of a matrix kernel: of its K loop and its epilogue; one unit does the matrix work."""
     stream: tuple[StreamStageSchema, ...]
-    """Of a vector or memory kernel."""
+    """Stages of a vector or memory kernel; one unit does the vector work."""
 
-    @model_validator(mode="after")
-    def _one_unit(self) -> StagesSchema:
-        _check_one("gemm", "matrix", [stage.moves for stage in self.gemm])
-        _check_one("stream", "vector", [stage.moves for stage in self.stream])
-        return self
+    @field_validator("gemm")
+    @classmethod
+    def _one_matrix(cls, stages: tuple[GemmStageSchema, ...]) -> tuple[GemmStageSchema, ...]:
+        _check_one("matrix", [stage.moves for stage in stages])
+        return stages
+
+    @field_validator("stream")
+    @classmethod
+    def _one_vector(cls, stages: tuple[StreamStageSchema, ...]) -> tuple[StreamStageSchema, ...]:
+        _check_one("vector", [stage.moves for stage in stages])
+        return stages
 
 
 class HoldsSchema(Schema):
     """Unit resources that a kernel of each family occupies while it runs."""
 
     gemm: tuple[Text, ...]
-    """While a matrix kernel runs."""
+    """Unit resources occupied while a matrix kernel runs."""
     stream: tuple[Text, ...]
-    """While a vector or memory kernel runs."""
+    """Unit resources occupied while a vector or memory kernel runs."""
 
 
 class NativeScalingSchema(Schema):
@@ -161,7 +167,7 @@ class GemmVariantSchema(Schema):
     """A GEMM kernel of its own: which tiles it has and how it runs a broken K loop."""
 
     tiles: tuple[TileSchema, ...] = ()
-    """Empty for the device's list."""
+    """Output tiles it can run; without any those of the device."""
     promotion: Literal["two_group", "serial"] = "two_group"
     """How it runs a K loop that block scales break: 'two_group' beside the matrix unit, 'serial' in turn."""
     accumulators: Count = 0
@@ -172,7 +178,7 @@ class MatrixSchema(Schema):
     """The matrix cores; how many there are is the ``units`` of their resource."""
 
     macs_per_cycle: dict[str, PositiveInteger]
-    """Per core, by number format."""
+    """Multiply-accumulates per cycle of one core, by number format."""
     formats: tuple[Text, ...]
     """Formats it multiplies; mxfp8_* run at the rate of their elements."""
     issue_cycles: Count
@@ -189,7 +195,7 @@ class MatrixSchema(Schema):
     """8-bit operands may be read transposed; otherwise both must be contiguous along k."""
     native_scaling: tuple[NativeScalingSchema, ...]
     """Block scales it applies by itself along k."""
-    tiles: tuple[TileSchema, ...]
+    tiles: Annotated[tuple[TileSchema, ...], Field(min_length=1)]
     """Output tiles that GEMM kernels can run; the fastest is taken."""
 
     scale_load_bytes_per_cycle: Annotated[float, Real(ge=0)] = 0.0
@@ -199,14 +205,20 @@ class MatrixSchema(Schema):
     gemm_variants: dict[str, GemmVariantSchema] = Field(default_factory=dict)
     """GEMM kernels that software sets may name, beside the built-in ones."""
 
-    @model_validator(mode="after")
-    def _tiles_fit(self) -> MatrixSchema:
-        if not self.tiles:
-            raise ParameterError("tiles", "must have at least 1 entry, got none")
-        _check_tiles("tiles", self.tiles, self.accumulator_bytes)
-        for name, variant in self.gemm_variants.items():
-            _check_tiles(f"gemm_variants.{name}.tiles", variant.tiles, self.accumulator_bytes)
-        return self
+    @field_validator("tiles")
+    @classmethod
+    def _tiles_fit(cls, tiles: tuple[TileSchema, ...], info: ValidationInfo) -> tuple[TileSchema, ...]:
+        _check_tiles("", tiles, info.data.get("accumulator_bytes"))
+        return tiles
+
+    @field_validator("gemm_variants")
+    @classmethod
+    def _their_tiles_fit(
+        cls, variants: dict[str, GemmVariantSchema], info: ValidationInfo
+    ) -> dict[str, GemmVariantSchema]:
+        for name, variant in variants.items():
+            _check_tiles(f"{name}.tiles.", variant.tiles, info.data.get("accumulator_bytes"))
+        return variants
 
 
 class ElementsPerCycleSchema(Schema):
@@ -217,13 +229,13 @@ class ElementsPerCycleSchema(Schema):
     binary: _Positive
     """Two operands: add, multiply, maximum."""
     cast: _Positive
-    """Change of number format."""
+    """Changes of number format."""
     exp: _Positive
-    """Exponential."""
+    """Exponentials."""
     divide: _Positive
-    """Division."""
+    """Divisions."""
     rsqrt: _Positive
-    """Reciprocal square root."""
+    """Reciprocal square roots."""
     reduce: _Positive
     """Sum or maximum along a row."""
 
@@ -232,7 +244,7 @@ class VectorSchema(Schema):
     """The vector cores; how many there are is the ``units`` of their resource."""
 
     elements_per_cycle: ElementsPerCycleSchema
-    """Rates by instruction class."""
+    """FP32 elements per cycle of one core, by instruction class."""
     piece_bytes: Bytes = 0
     """Bytes a core moves at a time; with less than that per core, cores stay idle. 0: data flows without pieces."""
 
@@ -264,14 +276,14 @@ class LevelSchema(Schema):
     cores_held: Count
     """Matrix cores that a collective kernel at this level holds while it runs."""
     memory_bytes_per_link_byte: Annotated[float, Real(ge=0)]
-    """Device-memory traffic per byte sent."""
+    """Bytes of device-memory traffic for each byte sent over the link."""
 
 
 class AccessSchema(Schema):
     """Share of a resource's rate that well-written kernels reach, by kind of access."""
 
     contiguous: _Share
-    """Also of any kind not stated here."""
+    """Kernels that read and write in order, and any kind not stated here."""
     transpose: _Share | None = None
     """Kernels that write or read across rows."""
     latency: _Share | None = None
@@ -291,18 +303,18 @@ class AttentionFractionSchema(Schema):
     """Share of the matrix peak that attention reaches."""
 
     forward: _Share
-    """Of the forward kernel."""
+    """Share that the forward kernel reaches."""
     backward: _Share
-    """Of the backward kernel."""
+    """Share that the backward kernel reaches."""
 
 
 class CalibrationSchema(Schema):
     """What is fitted or measured as a share of a fact, and latencies."""
 
     achieved_fraction: dict[str, AccessSchema]
-    """By resource."""
+    """Share of a resource's rate that kernels reach, by resource; 1 for one not listed."""
     sustained_fraction: dict[str, _Share]
-    """By format of ``matrix.macs_per_cycle``."""
+    """Share of the peak rate that long matrix kernels sustain, by format of ``matrix.macs_per_cycle``."""
     attention_fraction: AttentionFractionSchema
     """Share of the matrix peak that attention reaches."""
     launch_seconds: Seconds
@@ -312,7 +324,7 @@ class CalibrationSchema(Schema):
     reduction_cycles: Count
     """Cross-core reduction at the end of a whole-tensor amax, in clock cycles."""
     levels: dict[str, LevelCalibrationSchema]
-    """By level of ``levels``."""
+    """What each level of ``levels`` reaches."""
 
 
 class DeviceSchema(Schema):
@@ -342,22 +354,21 @@ class DeviceSchema(Schema):
     """The vector cores."""
     promotion: PromotionSchema
     """Scaling outside the matrix unit."""
-    levels: dict[str, LevelSchema]
+    levels: Annotated[dict[str, LevelSchema], Field(min_length=1)]
     """Interconnect, from the inside out, by name."""
     calibration: CalibrationSchema
     """Shares of the facts above that real kernels reach, and latencies."""
 
-    @model_validator(mode="after")
-    def _levels_grow(self) -> DeviceSchema:
-        if not self.levels:
-            raise ParameterError("levels", "must have at least 1 entry, got none")
+    @field_validator("levels")
+    @classmethod
+    def _levels_grow(cls, levels: dict[str, LevelSchema]) -> dict[str, LevelSchema]:
         ranks = 0
-        for name, level in self.levels.items():
+        for name, level in levels.items():
             if level.ranks <= ranks:
                 message = f"must be > {ranks}, the ranks of the level inside, got {level.ranks}"
-                raise ParameterError(f"levels.{name}.ranks", message)
+                raise ParameterError(f"{name}.ranks", message)
             ranks = level.ranks
-        return self
+        return levels
 
 
 def _check_place(path: str | None, unit: str | None, moves: tuple[str, ...]) -> None:
@@ -374,17 +385,17 @@ def _check_place(path: str | None, unit: str | None, moves: tuple[str, ...]) -> 
             raise ParameterError(f"moves.{index}", f"{move!r} is not for the {place}: a unit works, a path moves bytes")
 
 
-def _check_one(family: str, work: str, moves: list[tuple[str, ...]]) -> None:
+def _check_one(work: str, moves: list[tuple[str, ...]]) -> None:
     """Exactly one stage does the main work of a kernel family."""
     count = sum(work in entry for entry in moves)
     if count != 1:
-        raise ParameterError(family, f"must have one stage whose unit moves {work!r}, got {count}")
+        raise ParameterError("", f"must have one stage whose unit moves {work!r}, got {count}")
 
 
-def _check_tiles(path: str, tiles: tuple[TileSchema, ...], accumulator_bytes: int) -> None:
-    """One accumulator of every tile fits."""
+def _check_tiles(prefix: str, tiles: tuple[TileSchema, ...], accumulator_bytes: int | None) -> None:
+    """One accumulator of every tile fits, where its size is known."""
     for index, tile in enumerate(tiles):
         needed = -(-tile.m * tile.n * _ACCUMULATOR_ELEMENT_BYTES // tile.cores)
-        if needed > accumulator_bytes:
+        if accumulator_bytes is not None and needed > accumulator_bytes:
             message = f"{tile.m}x{tile.n} needs {needed} bytes of accumulator per core, there are {accumulator_bytes}"
-            raise ParameterError(f"{path}.{index}", message)
+            raise ParameterError(f"{prefix}{index}", message)

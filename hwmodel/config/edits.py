@@ -35,16 +35,16 @@ def edit(document: Document, path: str, value: object, *, shorthands: Mapping[st
     """
     steps = tuple(path.split("."))
     if any(not step or step != step.strip() for step in steps) or len(steps) > DEPTH_LIMIT:
-        raise _error(document, path, "a path must be keys joined by dots")
+        raise _error(document, path, "a path must be keys joined by dots" + (", got no key" if not path else ""))
     put = _Put(document, path, _read(document, path, value), shorthands or {})
     data = put.into(document.data, (), steps)
     assert isinstance(data, dict)
     whole: KeyPath = put.real
-    lines = {at: line for at, line in document.lines.items() if at[: len(whole)] != whole}
+    lines = {at: line for at, line in {**document.lines, **put.moved}.items() if at[: len(whole)] != whole}
     sources = {at: source for at, source in document.sources.items() if at[: len(whole)] != whole}
     made = (whole[:length] for length in range(1, len(whole)))
     sources |= {at: SET for at in made if at not in lines and at not in sources}
-    return Document(document.source, data, lines | put.moved, sources | {whole: SET})
+    return Document(document.source, data, lines, sources | {whole: SET})
 
 
 def edit_all(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = "extends"
+SAYS = "name or path of a file to start from; mappings merge key by key, anything else is replaced"
+"""What files' documentation says about the key."""
 
 
 def load_extended(kind: Kind, path: Path, *, source: str | None = None) -> Document:

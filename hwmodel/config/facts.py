@@ -7,7 +7,7 @@ schemas, paths and error messages speak of plain values, and keeps what was said
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hwmodel.config.document import Document, KeyPath, child, dotted, written
@@ -86,7 +86,7 @@ def edit_facts(document: Document, edits: Iterable[Edit], keys: tuple[str, ...],
     for path, value in map(split_edit, edits):
         try:
             if value is None:
-                raise ConfigError(document.source, (Problem(path, None, "must be path=value", SET),))
+                raise ConfigError(document.source, (Problem(path, None, "must be path=value, got no value", SET),))
             document = edit(document, _through(document, path, keys), value)
         except ConfigError as error:
             problems.extend(Problem(f"{prefix}.{path}", None, problem.message, SET) for problem in error.problems)
@@ -106,7 +106,9 @@ def split_edit(assignment: Edit) -> tuple[str, object]:
 def with_prefix(problems: tuple[Problem, ...], prefix: str) -> tuple[Problem, ...]:
     """Problems whose value came from an edit get their path back as the user wrote it."""
     return tuple(
-        Problem(f"{prefix}.{problem.path}", problem.line, problem.message, SET) if problem.source == SET else problem
+        replace(problem, path=f"{prefix}.{problem.path}" if problem.path else prefix)
+        if problem.source == SET
+        else problem
         for problem in problems
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeGuard, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticCustomError, core_schema
@@ -22,7 +22,8 @@ from hwmodel.units import WHOLE_UNITS, parse_number, parse_quantity, quantity_ru
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pydantic import GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
 
 SAID: Final = "hwmodel"
 """Type of pydantic errors whose message is already in our words."""
@@ -40,6 +41,13 @@ class Schema(BaseModel):
         hide_input_in_errors=True,
         protected_namespaces=(),
     )
+
+
+N = TypeVar("N", int, float)
+
+LARGEST: Final = 1e21
+SMALLEST: Final = 1e-15
+"""No quantity of a machine or a model is beyond these; what is would overflow or round away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +87,17 @@ class Quantity(Bounds):
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return (self.whole if self.unit in WHOLE_UNITS else self.real)(self.read)
 
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"anyOf": [handler(schema), {"type": "string", "description": f"with a unit of {self.unit}"}]}
+
     def read(self, value: object) -> float:
         """The value in the base unit."""
         if not is_number(value) and not isinstance(value, str):
             raise said(f"{quantity_rule(self.unit)}, got {seen(value)}")
         try:
-            return parse_quantity(_plain(value), self.unit)
+            return _bounded(parse_quantity(_plain(value), self.unit), value)
         except ParameterError as error:
             raise said(error.message) from None
 
@@ -101,10 +114,10 @@ class Whole(Bounds):
         text = written(value) if is_number(value) else value
         exact = parse_number(text) if isinstance(text, str) else None
         if isinstance(value, int) and not isinstance(value, bool):
-            return int(value)
+            return _bounded(int(value), value)
         if not isinstance(text, str) or exact is None or exact.denominator != 1 or _has_bare_point(text):
             raise said(f"must be a whole number, got {seen(value)}")
-        return exact.numerator
+        return _bounded(exact.numerator, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +137,14 @@ class Real(Bounds):
             read = math.inf
         if not math.isfinite(read):
             raise said(f"must be a finite number, got {seen(value)}")
-        return read
+        return _bounded(read, value)
+
+
+def _bounded(number: N, value: object) -> N:
+    """The number, if one can compute with it and with products of it."""
+    if abs(number) > LARGEST or 0 < abs(number) < SMALLEST:
+        raise said(f"must be 0 or between {SMALLEST:g} and {LARGEST:g} in size, got {seen(value)}")
+    return number
 
 
 def _text(value: object) -> object:

@@ -13,7 +13,7 @@ from pydantic_core import core_schema
 from hwmodel.config.described import field_docs, summary
 from hwmodel.config.document import written
 from hwmodel.config.fields import Integer, Schema, Text, is_number, said, seen
-from hwmodel.errors import ParameterError, suggestion
+from hwmodel.errors import ParameterError, nearest, suggestion
 from hwmodel.formats import FORMATS, ScaleLayout
 from hwmodel.units import parse_number
 
@@ -52,12 +52,14 @@ class OneOf:
             return text
         if self.family and isinstance(text, str):
             raise said(f"unknown {self.family} {text!r}{suggestion(text, known)}")
-        raise said(f"must be one of {', '.join(known)}, got {seen(value)}")
+        close = nearest(text, known) if isinstance(text, str) else None
+        hint = f"; did you mean {close!r}?" if close is not None else ""
+        raise said(f"must be one of {', '.join(known)}, got {seen(value)}{hint}")
 
 
-def words(names: tuple[str, ...]) -> Any:
-    """The type of a field that holds one of a few words."""
-    return Annotated[str, OneOf(lambda: names)]
+def words(names: tuple[str, ...], family: str = "") -> Any:
+    """The type of a field that holds one of a few words, or of many that have a name together."""
+    return Annotated[str, OneOf(lambda: names, family)]
 
 
 def many(kind: Any) -> Any:
@@ -83,6 +85,8 @@ class _Extent:
             return None
         if value is None or (isinstance(value, str) and parse_number(value) is None):
             raise said(f"must be a whole number or {ALL}, got {seen(value)}")
+        if is_number(value) and value < 1:
+            raise said(f"must be >= 1 or {ALL}, got {seen(value)}")
         return value
 
     def __get_pydantic_json_schema__(

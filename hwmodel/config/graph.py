@@ -90,12 +90,27 @@ class Lines:
             params = self.params(model, root)
             return OpLine(model.op, model.inputs, model.outputs, model.name, params, backward=False)
         if model.params:
-            self.problem((*root, "params"), "op 'linear' has none: the recipe decides")
+            self.no_params(root)
         for key, count, what in (("inputs", 2, "x and w"), ("outputs", 1, "y")):
             names = getattr(model, key)
             if len(names) != count:
                 self.problem((*root, key), f"op 'linear' has {count} ({what}), got {len(names)}")
         return OpLine(LINEAR, model.inputs, model.outputs, model.name, None, backward=model.backward)
+
+    def stray_params(self, item: dict[str, object], root: KeyPath) -> None:
+        """Note what is wrong with the params of an op that has another mistake."""
+        try:
+            model = OpSchema.model_validate({key: item[key] for key in ("op", "params") if key in item})
+        except ValidationError:
+            return
+        if model.op != LINEAR:
+            self.params(model, root)
+        elif model.params:
+            self.no_params(root)
+
+    def no_params(self, root: KeyPath) -> None:
+        """Note params where the recipe decides."""
+        self.problem((*root, "params"), "op 'linear' has none: the recipe decides")
 
     def params(self, model: OpSchema, root: KeyPath) -> object:
         """The params record of a registered op, or None after a mistake."""

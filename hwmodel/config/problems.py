@@ -142,6 +142,8 @@ def _rule(detail: ErrorDetails, context: dict[str, Any]) -> str:
     rule = rule.format_map(limits) if detail["type"] in _RULES else rule
     if detail["type"] in _WITHOUT_VALUE:
         return rule
+    if detail["type"] == "too_short" and context["min_length"] == 1:
+        return "must have at least 1 entry, got none"
     came = context.get("tag", detail["input"])
     close = nearest(came, _quoted(rule)) if isinstance(came, str) else None
     return f"{rule}{_GOT}{seen(came)}" + (f"; did you mean {close!r}?" if close is not None else "")

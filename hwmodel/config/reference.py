@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
 from pydantic_core import PydanticUndefined
 
 from hwmodel.config.described import field_docs, summary
 from hwmodel.config.device import CONFIDENCE
 from hwmodel.config.device_schema import DeviceSchema
+from hwmodel.config.extends import KEY, SAYS
 from hwmodel.config.fields import Bounds, Quantity, Real, Schema, Whole
 from hwmodel.config.generated import OneOf, ScaleLayoutSchema, shown
 from hwmodel.config.graph import op_names, params_schema
 from hwmodel.config.recipe import presets
 from hwmodel.config.shorthand import SHORTHANDS
-from hwmodel.config.software import SoftwareSchema
+from hwmodel.config.software import SECTIONS, SoftwareSchema
 from hwmodel.config.walk import flatten
 from hwmodel.config.workload_schema import EnvelopeSchema, HandSchema, TrainingSchema
 from hwmodel.ops import OPS
@@ -29,8 +30,22 @@ if TYPE_CHECKING:
 _LIMITS: Mapping[str, str] = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 _HEAD = "| key | holds | default | meaning |\n|---|---|---|---|"
 _PLAIN: Mapping[object, str] = {int: "whole number", float: "number", bool: "true or false", object: "anything"}
+_MAPPING = "mapping to: "
 _LISTED = 8
 """Most names that a table lists."""
+
+
+_EXTENDS: Final = """`extends` starts from another {kind} file, by name, or by a path from the folder of this one:
+
+```yaml
+extends: {name}
+{key}
+```
+
+Mappings merge key by key; sequences and single values are replaced. A base may extend another. The rules hold for the
+whole, so a key that is required may stand in the base alone.
+"""
+_EXTENDS_ROW: Final = (f"`{KEY}`", "text", "", SAYS)
 
 
 def workload_reference() -> str:
@@ -78,13 +93,30 @@ Every other op, with its `params` (a default follows the equals sign):
 
 def device_reference() -> str:
     """Every key of a device file."""
-    levels = ", ".join(f"{letter} {meaning}" for letter, meaning in CONFIDENCE.items())
+    levels = "\n".join(f"| {letter} | {meaning} |" for letter, meaning in CONFIDENCE.items())
     return f"""## Device files
 
-`devices/NAME.yaml`, or any path. `extends: NAME` starts from another file, whose keys it overrides. Any value may be a
-fact, `{{value: 4 TB/s, source: "where it is from", confidence: D}}`. Confidence is one of: {levels}.
+`devices/NAME.yaml`, or any path.
 
-{_table(_rows(DeviceSchema))}
+A value may be written alone, or as a fact that says where it is from and how sure it is:
+
+```yaml
+clock_hz: 1.65 GHz
+cache_bytes: {{value: 128 MB, source: "vendor's platform table", confidence: V}}
+```
+
+`source` and `confidence` may each be left out, and may stand around a whole sequence or mapping, for all in it. A fact
+does not change a result; reports list every number with its source, and one that states none counts as U.
+`--set device.clock_hz=1.8 GHz` replaces a value together with what was said about it, and lists it as A.
+
+| confidence | meaning |
+|---|---|
+{levels}
+
+{_EXTENDS.format(kind="device", name="npu", key="clock_hz: 1.8 GHz")}
+A value written over the base's does not keep the base's source.
+
+{_table([_EXTENDS_ROW, *_rows(DeviceSchema)])}
 """
 
 
@@ -92,10 +124,16 @@ def software_reference() -> str:
     """Every key of a software set."""
     return f"""## Software sets
 
-`workloads/software/NAME.yaml`. `extends: NAME` starts from another set. Any entry may be
-`{{value: true, since: "release or change that introduced it"}}`.
+`workloads/software/NAME.yaml`, or any path. It holds no rate and no time. An entry may be written alone, or with the
+release or change that introduced it:
 
-{_table(_rows(SoftwareSchema))}
+```yaml
+switches:
+  scales_in_gemm_order: {{value: true, since: "release or change"}}
+```
+
+{_EXTENDS.format(kind="software", name="mature", key="counts: {amax_launches: 1}")}
+{_table([_EXTENDS_ROW, *_software_rows()])}
 """
 
 
@@ -127,9 +165,18 @@ def _rows(model: type[Schema], prefix: str = "", without: Sequence[str] = ()) ->
         path = f"{prefix}{info.alias or name}"
         inner, suffix = _inner(info)
         says = info.description or docs.get(name) or (summary(inner) if inner is not None else "")
-        yield f"`{path}`", _holds(info), _default(info), says
+        yield f"`{path}`", _holds(info), _default(info), says.replace("``", "`")
         if inner is not None:
             yield from _rows(inner, f"{path}{suffix}.")
+
+
+def _software_rows() -> Iterator[tuple[str, str, str, str]]:
+    """Rows of a software set, sections followed by the names they may have."""
+    for key, holds, default, says in _rows(SoftwareSchema):
+        yield key, holds, default, says
+        section = key.strip("`")
+        for name, meaning in SECTIONS.get(section, {}).items():
+            yield f"`{section}.{name}`", holds.removeprefix(_MAPPING), "", meaning
 
 
 def _inner(info: FieldInfo) -> tuple[type[Schema] | None, str]:
@@ -177,7 +224,7 @@ def _kind(annotation: Any, metadata: Iterable[object]) -> str:
     elif origin is tuple:
         said = f"sequence of: {_kind(args[0], ())}"
     elif origin is dict:
-        said = f"mapping to: {_kind(args[1], ())}"
+        said = f"{_MAPPING}{_kind(args[1], ())}"
     elif origin is Literal:
         said = ", ".join(map(str, args))
     elif members:
@@ -216,4 +263,4 @@ def _op(name: str) -> str:
         end = "" if default in (MISSING, None, "") else f" = {shown(default)}"
         parts.append(f"`{key}` ({holds}{end})")
     says = summary(params_type).replace("``", "`").replace("|", "\\|")
-    return f"| `{name}` | {says} {'; '.join(parts)} |"
+    return f"| `{name}` | {' '.join((says, '; '.join(parts))).strip()} |"

@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
 SHORTHANDS: Final = {"model": "base", "recipe": "preset", "schedule": "streams", "software": "set"}
 """Sections that may be written as a text alone, with the key that text belongs to."""
+KEPT: Final = ("fusion", "exceptions")
+"""Axes of a file's recipe that do not belong to its preset: they stay when another preset replaces it."""
 RECIPE_OPTION: Final = "--recipe"
 """The source of a preset that replaces the file's."""
 
 
 def edited(document: Document, edits: Iterable[Edit], recipe: str | None) -> Document:
-    """What the file says with every edit on top."""
+    """What the file says with every edit on top; with ``recipe``, of the file's own recipe only `KEPT` stays."""
     problems: list[Problem] = []
+    if recipe is not None:
+        document = _without_axes(document)
     for assignment in edits:
         path, value = split_edit(assignment)
         if value is None and isinstance(assignment, str):
@@ -41,6 +45,14 @@ def edited(document: Document, edits: Iterable[Edit], recipe: str | None) -> Doc
         return document
     document = edit(document, "recipe.preset", recipe, shorthands=SHORTHANDS)
     return replace(document, sources={**document.sources, ("recipe", "preset"): RECIPE_OPTION})
+
+
+def _without_axes(document: Document) -> Document:
+    """The recipe section without what belongs to the preset that the file names."""
+    section = document.data.get("recipe")
+    if not isinstance(section, dict):
+        return document
+    return replace(document, data={**document.data, "recipe": {key: section[key] for key in KEPT if key in section}})
 
 
 def expanded(document: Document) -> tuple[Document, frozenset[str]]:

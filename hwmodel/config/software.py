@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from hwmodel.config.described import described
+from hwmodel.config.described import described, extensible, or_fact
 from hwmodel.config.edits import SET
 from hwmodel.config.extends import load_extended
 from hwmodel.config.facts import ON_COMMAND_LINE, Unwrapped, edit_facts, split_edit, unwrap, with_prefix
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _KEYS = ("since",)
 _PREFIX = "software"
-_SECTIONS = {"switches": SWITCHES, "counts": COUNTS, "kernels": KERNELS, "overlap": OVERLAPS}
+SECTIONS: Final = {"switches": SWITCHES, "counts": COUNTS, "kernels": KERNELS, "overlap": OVERLAPS}
+"""Section -> the names it may have, with what each means."""
 _LARGEST_COUNT = 64
 """A count is a handful; a larger number would be a rate in disguise."""
 
@@ -36,15 +37,15 @@ class SoftwareSchema(Schema):
     title: Text
     """What reports call the set."""
     switches: dict[str, bool] = Field(default_factory=dict)
-    """What is on or off, by name."""
+    """What is on or off, by name; off where not named."""
     counts: dict[str, Annotated[int, Whole(ge=0, le=_LARGEST_COUNT)]] = Field(default_factory=dict)
-    """Counts, by name."""
+    """Whole numbers of launches and the like, by name."""
     kernels: dict[str, Text] = Field(default_factory=dict)
-    """Kernel names, by what they are for; a device's own where nothing is named."""
+    """Names of kernels, by what they are for; a device's own where nothing is named."""
     fused: tuple[Text, ...] = ()
-    """Fused kernels it has: producer+consumer, with .row or .block for such scales."""
+    """Fused kernels there are, as producer+consumer, with .row or .block where only for such scales."""
     overlap: dict[str, tuple[Literal["plain", "block_scaled"], ...]] = Field(default_factory=dict)
-    """Collective -> payload families whose transfer may run beside compute."""
+    """Payloads that each collective may transfer beside compute: plain, or block_scaled, with a table of scales."""
 
     def to_software(self, name: str, since: tuple[SinceNote, ...]) -> Software:
         """The set these entries describe."""
@@ -89,28 +90,36 @@ def load_software(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) 
 
 
 def schema_software() -> dict[str, Any]:
-    """The JSON schema of a software set."""
-    return described(SoftwareSchema.model_json_schema(), [SoftwareSchema])
+    """The JSON schema of a software set, with every name that a section may have; any entry may also be a fact."""
+    schema = described(SoftwareSchema.model_json_schema(), [SoftwareSchema])
+    notes = {"since": {"type": "string", "description": "release or change that introduced the entry"}}
+    properties = schema["properties"]
+    for section, names in SECTIONS.items():
+        entry = properties[section]["additionalProperties"]
+        known = {name: or_fact({**entry, "description": says}, notes) for name, says in names.items()}
+        properties[section] |= {"properties": known, "additionalProperties": False}
+    properties["fused"]["items"] = {"enum": list(FUSED)}
+    return extensible({**schema, "properties": {key: or_fact(field, notes) for key, field in properties.items()}})
 
 
 def _placed(document: Document, edits: Iterable[Edit]) -> Iterator[tuple[str, object]]:
     """Edits with the section that an entry's name belongs to put before it."""
     for path, value in map(split_edit, edits):
         head = path.partition(".")[0]
-        section = next((section for section, names in _SECTIONS.items() if head in names), None)
+        section = next((section for section, names in SECTIONS.items() if head in names), None)
         if section is not None:
             yield f"{section}.{path}", value
-        elif head in {*_SECTIONS, "fused", "title"}:
+        elif head in {*SECTIONS, "fused", "title"}:
             yield path, value
         else:
-            known = [name for names in _SECTIONS.values() for name in names]
+            known = [name for names in SECTIONS.values() for name in names]
             message = f"unknown entry {head!r}{suggestion(head, (*known, 'fused'))}"
             raise ConfigError(document.source, (Problem(f"{_PREFIX}.{path}", None, message, SET),))
 
 
 def _unknown(facts: Unwrapped) -> Iterator[Problem]:
     """Names that no part of the program asks for."""
-    for section, known in _SECTIONS.items():
+    for section, known in SECTIONS.items():
         entries = facts.document.get((section,))
         for name in entries if isinstance(entries, dict) else ():
             if name not in known:
@@ -123,7 +132,7 @@ def _unknown(facts: Unwrapped) -> Iterator[Problem]:
 
 def _since_notes(facts: Unwrapped) -> Iterator[SinceNote]:
     """When each entry came."""
-    for section in (*_SECTIONS, "fused"):
+    for section in (*SECTIONS, "fused"):
         entries = facts.document.get((section,))
         names: list[str | int] = list(entries) if isinstance(entries, dict) else []
         if isinstance(entries, tuple):

@@ -69,7 +69,8 @@ def load_workload(
         name_or_path: a name such as ``quickstart`` (no slash, no ``.yaml``), or a path.
         edits: such as ``batch.sequence=4096``, or (path, value); a later one on top. The name alone of a recipe,
             schedule or software set replaces that name and keeps the file's other keys in the section.
-        recipe: a preset that replaces the file's and the edits'; axes they override stay overridden.
+        recipe: a preset that replaces the file's and the edits'. Of the file's own axes only fusion and exceptions
+            stay, as the others belong to its preset; axes that edits override stay overridden.
 
     Raises:
         RegistryError: no workload of that name.
@@ -149,6 +150,9 @@ class _Reading:
         counted = self.entries(enumerate(written) if isinstance(written, tuple) else (), OpSchema)
         tensors = lines.tensors(named)
         ops = tuple(lines.op(index, op) for index, op in counted.items())
+        for index, item in enumerate(written if isinstance(written, tuple) else ()):
+            if index not in counted and isinstance(item, dict):
+                lines.stray_params(item, ("ops", index))
         self.problems += lines.problems
         recipe, common = self.recipe(), self.common()
         if recipe is None or self.problems:

@@ -76,7 +76,7 @@ def _software_fields() -> dict[str, Any]:
         for name, says in names.items():
             made[name] = (kind | None, Field(default=None, description=f"{what}, over the set's: {says}"))
     says = "fused kernels there are, in place of the set's"
-    made["fused"] = (many(words(FUSED)) | None, Field(default=None, description=says))
+    made["fused"] = (many(words(FUSED, "fused kernel")) | None, Field(default=None, description=says))
     return made
 
 

@@ -36,6 +36,8 @@ class Resource:
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
             raise ParameterError("policy", f"must be one of {', '.join(POLICIES)}, got '{self.policy}'")
+        if 0 < self.bytes_per_second < 1:
+            raise ParameterError("bytes_per_second", f"must be >= 1, got {self.bytes_per_second}")
         if (self.bytes_per_second > 0) == (self.units > 0):
             raise ParameterError("bytes_per_second", "exactly one of bytes_per_second and units must be > 0")
 
@@ -234,6 +236,12 @@ class Device:
     sources: tuple[SourceNote, ...] = ()
 
     def __post_init__(self) -> None:
+        for level in self.levels:
+            if level.cores_held >= self.matrix.cores:
+                raise ParameterError(
+                    f"levels.{level.name}.cores_held",
+                    f"must be < the {self.matrix.cores} cores of the device, got {level.cores_held}",
+                )
         for path in self.paths.values():
             for name in path.resources:
                 self._known(f"paths.{path.name}.resources", name)

@@ -22,6 +22,7 @@ def check_supported(graphs: Iterable[Graph], device: Device) -> None:
         UnsupportedError: every (node, unit, format) the device lacks.
     """
     misses: dict[tuple[str, str, str], None] = {}
+    unit = f"matrix unit of {device.name} (it has {', '.join(sorted(device.matrix_formats))})"
     for graph in graphs:
         for node in graph.nodes:
             if node.op in MATRIX_OPS:
@@ -29,6 +30,6 @@ def check_supported(graphs: Iterable[Graph], device: Device) -> None:
                 for name in operands:
                     number_format = graph.tensors[name].format
                     if number_format not in device.matrix_formats:
-                        misses[node.name, f"matrix unit of {device.name}", number_format] = None
+                        misses[node.name, unit, number_format] = None
     if misses:
         raise UnsupportedError(tuple(misses))

@@ -8,6 +8,9 @@ from hwmodel.errors import ParameterError
 from hwmodel.ops.attention import attention_flops
 from hwmodel.units import FLOPS_PER_MAC
 
+MOST_LAYERS = 2000
+"""Every layer of a rank is simulated, so a run grows with them."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
@@ -28,6 +31,8 @@ class ModelSpec:
             value = getattr(self, field.name)
             if field.name not in ("name", "tied_embeddings") and value < 1:
                 raise ParameterError(field.name, f"must be >= 1, got {value}")
+        if self.layers > MOST_LAYERS:
+            raise ParameterError("layers", f"must be <= {MOST_LAYERS}, got {self.layers}")
         if self.heads % self.key_value_heads:
             raise ParameterError("key_value_heads", f"must divide heads={self.heads}, got {self.key_value_heads}")
 

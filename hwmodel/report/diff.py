@@ -74,6 +74,29 @@ def compare(before: Mapping[str, object], after: Mapping[str, object]) -> tuple[
     return tuple(_changes("", before, after))
 
 
+def check_kinds(before_path: Path, before: Mapping[str, object], after_path: Path, after: Mapping[str, object]) -> None:
+    """Refuse to compare results of two different commands.
+
+    Raises:
+        ConfigError: one is of another command than the other.
+    """
+    kinds = _kind(before), _kind(after)
+    if all(kinds) and kinds[0] != kinds[1]:
+        said = (
+            f"is a result of {kinds[1]}, but {before_path} is one of {kinds[0]}; give two results of the same command"
+        )
+        raise ConfigError(str(after_path), (Problem("", None, said),))
+
+
+def _kind(result: Mapping[str, object]) -> str:
+    """Command that wrote a result, empty where that cannot be told."""
+    if "crossovers" in result:
+        return "sweep"
+    if "rows" in result:
+        return "compare"
+    return "simulate" if "step_seconds" in result else ""
+
+
 def read_result(path: Path) -> dict[str, object]:
     """A result written with ``--json``.
 

@@ -35,7 +35,8 @@ p { margin: 0 0 10px; max-width: 110ch; }
 .facts b { color: #1f2933; font-weight: 600; }
 .card { background: #fff; border: 1px solid #e1e5eb; border-radius: 10px; padding: 16px 18px; margin: 0 0 18px; }
 .notice { background: #fff8e6; border-color: #f1d58a; }
-ul.notice { padding-left: 2rem; } ul.notice li { margin: .2rem 0; }
+.notice { max-width: none; } .notice h2 { font-size: 15px; margin: 0 0 6px; }
+.notice ul { margin: 0; padding-left: 1.2rem; } .notice li { margin: .2rem 0; }
 .muted { color: #6b7280; font-size: 13px; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
@@ -120,7 +121,7 @@ def _notes(notes: Sequence[str]) -> str:
     if not notes:
         return ""
     lines = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-    return f'<ul class="card notice">{lines}</ul>'
+    return f'<div class="card notice"><h2>Keep in mind</h2><ul>{lines}</ul></div>'
 
 
 def write_timeline(

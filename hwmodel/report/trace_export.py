@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from hwmodel.errors import ParameterError
+from hwmodel.report.breakdown import pieces
 from hwmodel.report.files import atomic_file
 from hwmodel.report.timeline_rows import lane_names
 from hwmodel.report.wording import exact_decimal
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 LIMIT_EVENTS: Final = 2_000_000
 """Above this many events only first copies of repeated items are written, unless ``copies`` says otherwise."""
+
+FUSED: Final = "fused"
+"""Category of a fused kernel; its parts lie inside it under their kinds, so sums by any other category are exact."""
 
 _PID = 1
 _PICOSECONDS_DECIMALS = 6  # a trace counts in microseconds
@@ -137,11 +141,12 @@ def _prepared(trace: Trace, tracks: dict[str, int]) -> list[tuple[int, int, str,
     for span, lane in zip(trace.spans, lane_names(trace), strict=True):
         task = trace.plan.tasks[span.task]
         info = task.info
-        head = {"ph": "X", "pid": _PID, "tid": tracks[lane], "name": task.name, "cat": task.kind}
+        kind = FUSED if info.parts else task.kind
+        head = {"ph": "X", "pid": _PID, "tid": tracks[lane], "name": task.name, "cat": kind}
         facts: dict[str, object] = {
             "block": trace.plan.name,
             "op": info.op,
-            "kind": task.kind,
+            "kind": kind,
             "role": info.role,
             "layer": info.layer,
             "shape": info.shape,
@@ -155,6 +160,11 @@ def _prepared(trace: Trace, tracks: dict[str, int]) -> list[tuple[int, int, str,
         duration = span.end_picoseconds - span.start_picoseconds
         texts = (json.dumps(head, separators=(",", ":"))[:-1], json.dumps(facts, separators=(",", ":"))[1:-1])
         found.append((span.start_picoseconds, duration, *texts))
+        if info.parts:
+            for start, end, part in pieces(task, span.start_picoseconds, span.end_picoseconds):
+                inner = {**head, "name": f"{task.name} ({part})", "cat": part}
+                text = json.dumps(inner, separators=(",", ":"))[:-1]
+                found.append((start, end - start, text, f'"kind":{json.dumps(part)},"part":true'))
     return sorted(found, key=lambda entry: (entry[0], -entry[1]))
 
 

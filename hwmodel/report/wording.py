@@ -37,6 +37,13 @@ def exact_decimal(amount: int, decimals: int) -> str:
     return f"{sign}{whole}.{rest:0{decimals}d}"
 
 
+def exact_milliseconds(picoseconds: int) -> str:
+    """Milliseconds with every digit and thousands apart, no unit: ``1,234.567890123``."""
+    whole, point, rest = exact_decimal(picoseconds, 9).partition(".")
+    sign = "-" if whole.startswith("-") else ""
+    return f"{sign}{int(whole.removeprefix('-')):,}{point}{rest}"
+
+
 def flops(count: float) -> str:
     """Floating-point operations: ``1.23 TFLOP``."""
     return _scaled(count, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"))

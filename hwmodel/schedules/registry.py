@@ -9,6 +9,7 @@ from hwmodel.graph import Attention, Collective, Demand, Elapsed, Fused, Gemm, G
 from hwmodel.ops import OPS, demand_node
 from hwmodel.registry import Registry
 from hwmodel.schedules.plan import Plan, Task, TaskInfo, Variant
+from hwmodel.units import ceil_div
 
 if TYPE_CHECKING:
     from hwmodel.device import Device
@@ -88,7 +89,8 @@ def _shape(demand: Demand, node: Node, graph: Graph) -> str:
     if isinstance(demand, Attention):
         return f"{demand.query_heads} heads, {demand.query_rows}x{demand.key_value_rows}x{demand.qk_head_size}"
     if isinstance(demand, Collective):
-        return f"{demand.full_bytes} B over {demand.ranks}"
+        shard = ceil_div(demand.full_bytes, demand.ranks)
+        return f"{demand.full_bytes} B full, {shard} B per rank, {demand.ranks} ranks"
     if isinstance(demand, Elapsed) or not node.inputs:
         return ""
     spec = graph.tensors[node.inputs[0]]

@@ -15,7 +15,7 @@ from hwmodel.report import breakdown as times
 from hwmodel.report import critical, metrics
 from hwmodel.report.timeline import Section, figure
 from hwmodel.report.trace_export import write_trace
-from hwmodel.units import FLOPS_PER_MAC, PICOSECONDS_PER_SECOND, format_seconds
+from hwmodel.units import FLOPS_PER_MAC, PICOSECONDS_PER_SECOND, format_bytes, format_seconds
 from hwmodel.workload import Training, Workload, describe
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class Result:
 
     def warnings(self) -> list[str]:
         """What a reader must know beside the numbers."""
-        found = list(self.machine.device.notes)
+        found = [*self.machine.device.notes, *self.workload.notes]
         simulation = self.simulation
         if simulation.padded_tokens > simulation.tokens_per_rank:
             added = simulation.padded_tokens - simulation.tokens_per_rank
@@ -238,9 +238,8 @@ class Result:
             )
         memory = simulation.memory
         if memory and not memory.fits:
-            found.append(
-                f"does not fit: {memory.peak_bytes / 1e9:.2f} GB of {memory.capacity_bytes / 1e9:.2f} GB device memory"
-            )
+            peak, capacity = format_bytes(memory.peak_bytes), format_bytes(memory.capacity_bytes)
+            found.append(f"does not fit: {peak} of {capacity} device memory")
         return found
 
     # Python API

@@ -6,17 +6,17 @@ import csv
 import io
 import itertools
 import json
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from hwmodel.report import wording
 from hwmodel.report.files import write_text
-from hwmodel.report.tables import list_table, table_width
+from hwmodel.report.tables import folded_table
 from hwmodel.sweeps.run import DONE, REFUSED, SPELT, Row, is_whole
 from hwmodel.units import PICOSECONDS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from rich.table import Table
 
@@ -65,21 +65,20 @@ def write_rows(path: Path, workload: str, grid: Grid, rows: Sequence[Row], *, op
 
 
 def table(rows: Sequence[Row], grid: Grid, *, width: int = 80) -> Table:
-    """Recipe, what was swept, step and speedup; headings in several lines where that saves room that is missing."""
+    """Recipe, what was swept, step and speedup; texts in several lines where that saves room that is missing."""
     records = [record(row) for row in rows]
     swept = [SPELT.get(axis.path, axis.path) for axis in grid.axes if len(axis.values) > 1]
     shown = list(dict.fromkeys([*(("device",) if len(grid.devices) > 1 else ()), "recipe", *swept]))
+    tails = _tails([str(device) for device in grid.devices])
+    for entry in records:
+        entry["device"] = tails.get(str(entry["device"]), entry["device"])
     lines = [
         [str(place), *(_text(entry[name]) for name in shown), *_outcome(row)]
         for place, (row, entry) in enumerate(zip(rows, records, strict=True))
     ]
     names = [_short(name, shown) for name in shown]
     columns = ["row", *names, "step ms", "speedup", "status"]
-    whole = list_table(columns, lines, left=(*names, "status"))
-    if table_width(whole) <= width:
-        return whole
-    columns = [column.replace("_", "_\n").replace(".", ".\n") for column in columns]
-    return list_table(columns, lines, left=tuple(columns[1:-3]) + tuple(columns[-1:]))
+    return folded_table(columns, lines, left=(*names, "status"), whole=("row", "step ms", "speedup"), width=width)
 
 
 def refusals(rows: Sequence[Row]) -> list[str]:
@@ -140,6 +139,26 @@ def _short(name: str, shown: Sequence[str]) -> str:
     """The last part of a path where that is enough to tell columns apart."""
     last = name.rpartition(".")[2]
     return last if sum(other.rpartition(".")[2] == last for other in shown) == 1 else name
+
+
+def _tails(devices: Sequence[str]) -> dict[str, str]:
+    """Each device by its name, a path by the shortest end that no other has, without the file's ending."""
+    parts = {device: _segments(device) for device in devices}
+    found = {}
+    for device, own in parts.items():
+        others = [part for other, part in parts.items() if other != device]
+        lengths = range(1, len(own) + 1)
+        unique = (length for length in lengths if all(part[-length:] != own[-length:] for part in others))
+        found[device] = device if len(own) == 1 else "/".join(own[-next(unique, len(own)) :])
+    return found
+
+
+def _segments(device: str) -> tuple[str, ...]:
+    """Folders and the file's name without its ending; the name alone where the device is no path."""
+    path = PurePath(device)
+    if path.suffix not in {".yaml", ".yml"}:
+        return (device,)
+    return PurePath(Path.cwd(), path.with_suffix("")).parts
 
 
 def _ranges(places: Sequence[int]) -> str:

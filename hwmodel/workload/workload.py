@@ -7,10 +7,16 @@ from dataclasses import dataclass, field, fields
 from hwmodel.errors import ParameterError
 from hwmodel.graph import Layout
 from hwmodel.models.spec import ModelSpec
-from hwmodel.recipes.recipe import Recipe
+from hwmodel.recipes.recipe import LONGEST_INTERVAL_STEPS, Recipe
 
 GRADIENT_BYTES = {"fp32": 4, "bf16": 2}
 """Format in which gradients are summed over data-parallel ranks -> bytes of an element."""
+
+
+def _check_steps(steps: int) -> None:
+    """Steps are listed one by one in a result."""
+    if not 0 <= steps <= LONGEST_INTERVAL_STEPS:
+        raise ParameterError("steps", f"must be >= 0 and <= {LONGEST_INTERVAL_STEPS}, got {steps}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +93,7 @@ class Training:
                 "parallel.vp",
                 f"pp x vp must be <= layers + 2 = {self.model.layers + 2}, got {layout.pp * layout.vp}",
             )
-        if self.steps < 0:
-            raise ParameterError("steps", f"must be >= 0, got {self.steps}")
+        _check_steps(self.steps)
 
     @property
     def microbatches(self) -> int:
@@ -138,8 +143,7 @@ class HandGraph:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.steps < 0:
-            raise ParameterError("steps", f"must be >= 0, got {self.steps}")
+        _check_steps(self.steps)
 
 
 Workload = Training | HandGraph

@@ -14,6 +14,7 @@ from hwmodel.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from typer.testing import Result
 
@@ -54,6 +55,19 @@ def test_a_device_shows_where_each_number_comes_from(run: Run) -> None:
     for note in load_device("npu").sources:
         assert note.path in text
         assert f"{note.confidence}: {' '.join(note.source.split())}" in text
+
+
+def test_a_workload_shows_keys_as_its_file_has_them_and_its_own_axes(run: Run, training: Path) -> None:
+    text = training.read_text(encoding="utf-8")
+    recipe = "recipe: {preset: delayed, interval_steps: 7, exceptions: {first_layers: 1, gemms: [wgrad]}}"
+    training.write_text(text.replace("recipe: current", recipe), encoding="utf-8")
+    lines = run("workloads", "show", training).stdout.partition("  kind ")[2].partition("Defaults used")[0].splitlines()
+    shown = {words[0]: words[1] for line in lines if len(words := line.split(maxsplit=1)) == 2}
+    assert (shown["batch.global"], shown["batch.micro"], shown["parallel.dp"]) == ("4", "1", "2")
+    axes = {"recipe": "delayed", "recipe.interval_steps": "7", "recipe.exceptions.gemms": "wgrad"}
+    assert axes | {"recipe.exceptions.first_layers": "1"} == {
+        key: value for key, value in shown.items() if key.startswith("recipe")
+    }
 
 
 def test_every_key_of_a_workload_is_described(run: Run) -> None:

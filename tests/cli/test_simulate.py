@@ -86,3 +86,16 @@ def test_the_mean_step_of_a_period_is_shown_exactly() -> None:
     shown = per_step(sums)
     assert sum(shown.values()) == 10 // 3
     assert all(abs(shown[key] - sums.breakdown[key] / 3) <= 1 for key in shown)
+
+
+def test_exceptions_stand_in_the_recipe_and_a_warning_when_they_leave_nothing(run: Run, training: Path) -> None:
+    def said(*sets: str) -> str:
+        arguments = [part for text in sets for part in ("--set", f"recipe.{text}")]
+        return " ".join(run("simulate", training, "--device", "npu", *arguments).stdout.split())
+
+    text = said("exceptions.first_layers=1", "exceptions.gemms=[wgrad]", "fusion=none")
+    assert "fusion none; first 1 layer and wgrad in BF16)" in text
+    assert "nothing runs in 8 bits" not in text
+    none = "in BF16, so nothing runs in 8 bits under current"
+    assert f"keep all 2 layers {none}" in said("exceptions.first_layers=1", "exceptions.last_layers=1")
+    assert f"keep every GEMM {none}" in said("exceptions.gemms=[fprop,dgrad,wgrad]")

@@ -14,7 +14,7 @@ from hwmodel.config.extends import load_extended
 from hwmodel.config.facts import unwrap
 from hwmodel.config.loader import parse
 from hwmodel.config.locate import locate, names
-from hwmodel.config.software import load_software, schema_software
+from hwmodel.config.software import SECTIONS, load_software, schema_software
 from hwmodel.device.kernel import time_alone
 from hwmodel.device.software import FUSED, OVERLAPS, SWITCHES
 from hwmodel.errors import ConfigError, RegistryError
@@ -449,14 +449,66 @@ def test_cores_are_the_units_of_their_resource() -> None:
     assert (device.matrix.cores, device.vector.cores) == (32, 128)
 
 
+def test_ten_mistakes_of_a_file_come_at_once_each_with_line_path_rule_and_value(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "extends: npu\n"
+        "clok_hz: 1 GHz\n"
+        "clock_hz: {value: 1.8 GB, source: a guess, confidence: X}\n"
+        "memory: {resource: hmb}\n"
+        "cache_bytes: -1\n"
+        "resources:\n"
+        "  hbm: {policy: faire}\n"
+        "paths:\n"
+        "  gm_to_l1: {latency_cycles: 1.5}\n"
+        "matrix:\n"
+        "  epilogue_overlaps: on\n"
+        "  tiles: []\n"
+        "  gemm_variants: {big: {tiles: [{m: 4096, n: 4096, k_bytes: 128}]}}\n"
+        "stages:\n"
+        "  gemm: [{name: load, moves: [a], path: gm_to_l1}]\n"
+        "  stream: []\n"
+        "levels:\n"
+        "  scale_out: {ranks: 1}\n"
+        "calibration:\n"
+        "  achieved_fraction: {hbm: {contiguous: 80}}\n"
+        "  launch_seconds: soon\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_device(path)
+    accumulator = load_device("npu").matrix.accumulator_bytes
+    assert [line.partition("? known")[0] for line in str(caught.value).splitlines()] == [
+        "mine.yaml:2: unknown key 'clok_hz'; did you mean 'clock_hz'",
+        "mine.yaml:3: clock_hz.confidence: must be one of D, V, M, T, I, U, A, got 'X'",
+        "mine.yaml:3: clock_hz: must be a number of Hz, or text such as '1.8 GHz', got '1.8 GB': that is bytes, not Hz",
+        "mine.yaml:4: memory.resource: unknown resource with a rate 'hmb'; did you mean 'hbm'",
+        "mine.yaml:5: cache_bytes: must be > 0, got -1",
+        "mine.yaml:7: resources.hbm.policy: must be 'fair' or 'proportional', got 'faire'; did you mean 'fair'?",
+        "mine.yaml:9: paths.gm_to_l1.latency_cycles: must be a whole number, got 1.5",
+        "mine.yaml:11: matrix.epilogue_overlaps: must be true or false, got 'on'",
+        "mine.yaml:12: matrix.tiles: must have at least 1 entry, got none",
+        f"mine.yaml:13: matrix.gemm_variants.big.tiles.0: 4096x4096 needs {4 * 4096**2} bytes of accumulator per core, "
+        f"there are {accumulator}",
+        "mine.yaml:15: stages.gemm: must have one stage whose unit moves 'matrix', got 0",
+        "mine.yaml:16: stages.stream: must have one stage whose unit moves 'vector', got 0",
+        "mine.yaml:18: levels.scale_out.ranks: must be > 8192, the ranks of the level inside, got 1",
+        "mine.yaml:20: calibration.achieved_fraction.hbm.contiguous: must be <= 1, got 80.0",
+        "mine.yaml:21: calibration.launch_seconds: must be a number of seconds, or text such as '20 us', got 'soon'",
+    ]
+
+
 def test_mistakes_in_edits_are_named_as_the_user_wrote_them() -> None:
     assert refused("npu", "resources.hbm.bytes_per_second=-1 TB/s") == [
         "--set: device.resources.hbm.bytes_per_second: must be > 0, got -1000000000000.0"
     ]
     assert refused("npu", "resources.hmb.bytes_per_second=1 TB/s", "clock_hz=fast", "cache_bytes") == [
         "--set: device.resources.hmb.bytes_per_second: there is no 'resources.hmb'; did you mean 'hbm'?",
-        "--set: device.cache_bytes: must be path=value",
+        "--set: device.cache_bytes: must be path=value, got no value",
     ]
+    (line,) = refused("npu", "clok_hz=1 GHz")
+    assert line.startswith("--set: device: unknown key 'clok_hz'; did you mean 'clock_hz'?")
+    (line,) = refused("npu", "resources.hbm.units=3")
+    assert line == "--set: device.resources.hbm.units: a resource has bytes_per_second or units, not both"
     (line,) = refused("npu", "resources.hbm.bytes_per_sec=1 TB/s")
     assert line.startswith("--set: device.resources.hbm: unknown key 'bytes_per_sec'; did you mean 'bytes_per_second'?")
 
@@ -574,10 +626,29 @@ def test_a_set_has_no_place_for_a_rate(tmp_path: Path) -> None:
 def test_the_schema_of_a_device_knows_facts() -> None:
     schema = schema_device()
     json.dumps(schema)
-    clock = schema["properties"]["clock_hz"]["anyOf"]
-    assert clock[1]["properties"]["confidence"]["enum"] == list(CONFIDENCE)
+    number, text, fact = schema["properties"]["clock_hz"]["anyOf"]
+    assert (number["type"], text["type"]) == ("integer", "string")
+    assert fact["properties"]["confidence"]["enum"] == list(CONFIDENCE)
+    assert fact["properties"]["value"]["anyOf"] == [number, text]
     assert schema["additionalProperties"] is False
-    json.dumps(schema_software())
+    scaling = schema["$defs"]["MatrixSchema"]["properties"]["native_scaling"]["anyOf"][0]["items"]["anyOf"]
+    assert scaling[0] == {"$ref": "#/$defs/NativeScalingSchema"}
+    assert scaling[1]["properties"]["value"]["$ref"] == "#/$defs/NativeScalingSchema"
+
+
+def test_the_schema_of_a_software_set_knows_every_name() -> None:
+    schema = schema_software()
+    json.dumps(schema)
+    for section, known in SECTIONS.items():
+        plain = schema["properties"][section]["anyOf"][0]
+        assert plain["properties"].keys() == known.keys()
+        assert plain["additionalProperties"] is False
+    switch = schema["properties"]["switches"]["anyOf"][0]["properties"]["scales_in_gemm_order"]
+    assert switch["anyOf"][0] == {"type": "boolean"}
+    assert list(switch["anyOf"][1]["properties"]) == ["value", "since"]
+    fused = schema["properties"]["fused"]["anyOf"][0]["items"]["anyOf"]
+    assert "rmsnorm+quantise" in fused[0]["enum"]
+    assert list(fused[1]["properties"]) == ["value", "since"]
 
 
 def test_unwrapping_takes_facts_off_and_leaves_the_rest() -> None:

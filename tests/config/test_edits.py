@@ -126,7 +126,7 @@ def test_an_open_bracket_or_quote_is_refused() -> None:
     assert refusal("steps", "[1,2").startswith("--set: steps: not YAML: while parsing a flow sequence")
     assert refusal("steps", "[1] 2").startswith("--set: steps: not YAML: ")
     assert refusal("steps", "'a").startswith("--set: steps: not YAML: while scanning a quoted scalar")
-    assert refusal("", "1") == "--set: a path must be keys joined by dots"
+    assert refusal("", "1") == "--set: a path must be keys joined by dots, got no key"
     assert refusal(".".join("a" * 5000), "1").endswith("a path must be keys joined by dots")
 
 

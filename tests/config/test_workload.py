@@ -276,7 +276,8 @@ wokload: 1
         "w.yaml:8: recipe.margin_bits: must be between 0 and 32, got 99",
         "w.yaml:9: recipe.granularity: unknown granularity 'tensr'; did you mean 'tensor'? known: block, mx, row, "
         "subchannel, tensor",
-        "w.yaml:10: recipe.amax.kernel: must be one of fused, fused_producer, separate, got 'fuzed'",
+        "w.yaml:10: recipe.amax.kernel: must be one of fused, fused_producer, separate, got 'fuzed'; did you mean "
+        "'fused'?",
         "w.yaml:11: schedule: unknown schedule 'overlapp'; did you mean 'overlap'? known: overlap, serial",
         "w.yaml:12: software.amax_launches: must be >= 0, got -1",
         "w.yaml:12: software.set: unknown software set 'matur'; did you mean 'mature'? known: early, mature",
@@ -285,6 +286,47 @@ wokload: 1
         "w.yaml:15: notes: must be a sequence, got 'hello'",
         "w.yaml:16: unknown key 'wokload'",
     ]
+
+
+def test_an_op_with_a_mistake_shows_those_of_its_params_too(folder: Path) -> None:
+    text = (
+        "kind: graph\ntensors: {x: {shape: [4, 4], format: bf16}}\nops:\n"
+        "- {op: rope, inputs: x, params: {rotated_columns: many}}\n"
+        "- {op: linear, inputs: x, params: {a: 1}}\n"
+        "- {op: rope, inputs: x, params: 3}\n"
+    )
+    assert refusal(folder, text) == [
+        "w.yaml:4: ops.0.inputs: must be a sequence, got 'x'",
+        "w.yaml:4: ops.0.params.rotated_columns: must be a whole number, got 'many'",
+        "w.yaml:5: ops.1.inputs: must be a sequence, got 'x'",
+        "w.yaml:5: ops.1.params: op 'linear' has none: the recipe decides",
+        "w.yaml:6: ops.2.inputs: must be a sequence, got 'x'",
+        "w.yaml:6: ops.2.params: must be a mapping, got 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("edit", "recipe", "start"),
+    [
+        (None, "nonsense", "--recipe: recipe.preset: unknown preset 'nonsense'"),
+        ("recipe=nonsense", None, "--set: recipe.preset: unknown preset 'nonsense'"),
+        ("recipe.preset=nonsense", None, "--set: recipe.preset: unknown preset 'nonsense'"),
+        ("recipe.interval_steps=0", None, "--set: recipe.interval_steps: must be >= 1"),
+        ("schedule=odd", None, "--set: schedule.streams: unknown schedule 'odd'"),
+        ("software=odd", None, "--set: software.set: unknown software set 'odd'"),
+        ("model.base=odd", None, "--set: model.base: unknown model 'odd'"),
+        ("batch=3", None, "--set: batch: must be a mapping, got 3"),
+    ],
+)
+def test_a_mistake_from_the_command_line_has_no_line(
+    folder: Path, edit: str | None, recipe: str | None, start: str
+) -> None:
+    text = (
+        "kind: training\nmodel: llama3.1-8b\nbatch: {global: 8, sequence: 64}\n"
+        "recipe: delayed\nschedule: overlap\nsoftware: mature\n"
+    )
+    (line,) = refusal(folder, text, *([] if edit is None else [edit]), recipe=recipe)
+    assert line.startswith(start)
 
 
 def test_a_section_written_as_a_text_alone_is_named_without_a_key(folder: Path) -> None:
@@ -434,6 +476,7 @@ def test_every_mistake_of_a_graph_comes_at_once(folder: Path) -> None:
         "w.yaml:12: ops.3.params.rotated_columns: is missing",
         "w.yaml:13: ops.4.backward: only op 'linear' has it, got op 'amax'; see params.backward",
         "w.yaml:13: ops.4.params.layout.rows: must be a whole number or all, got 'every'",
+        "w.yaml:13: ops.4.params.layout.columns: must be >= 1 or all, got 0",
         "w.yaml:14: ops.5.params.layout.columns: must be >= 1 or all, got 0",
         "w.yaml:15: ops.6.params.launches: must be >= 1, got 0",
     ]

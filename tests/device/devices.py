@@ -154,8 +154,10 @@ PORT = Resource("ub_port", 2e12)
 
 
 def with_matrix(device: Device, **changes: Any) -> Device:
-    """``device`` with other facts of its matrix unit."""
-    return replace(device, matrix=replace(device.matrix, **changes))
+    """``device`` with other facts of its matrix unit; collectives hold none of the cores of a single one."""
+    matrix = replace(device.matrix, **changes)
+    levels = tuple(replace(level, cores_held=min(level.cores_held, matrix.cores - 1)) for level in device.levels)
+    return replace(device, matrix=matrix, levels=levels)
 
 
 def with_rate(device: Device, name: str, bytes_per_second: float) -> Device:

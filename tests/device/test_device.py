@@ -8,7 +8,7 @@ import pytest
 
 from hwmodel.device.device import GemmVariant, Path, Resource, StageFact
 from hwmodel.errors import ParameterError
-from tests.device.devices import tiny_npu
+from tests.device.devices import tiny_gpu, tiny_npu
 
 
 def test_a_stage_names_a_path_or_a_unit() -> None:
@@ -45,3 +45,15 @@ def test_a_resource_is_a_rate_or_units() -> None:
         Resource("hbm", 1e12, units=2)
     with pytest.raises(ParameterError, match=r"policy: must be one of fair, proportional, got 'first'"):
         Resource("hbm", 1e12, policy="first")
+
+
+def test_collectives_cannot_hold_every_core() -> None:
+    device = tiny_gpu()
+    held = tuple(replace(level, cores_held=device.matrix.cores) for level in device.levels)
+    with pytest.raises(ParameterError, match=r"levels\.\w+\.cores_held: must be < the \d+ cores of the device"):
+        replace(device, levels=held)
+
+
+def test_a_rate_below_a_byte_per_second_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"bytes_per_second: must be >= 1, got 0.5"):
+        Resource("hbm", bytes_per_second=0.5)

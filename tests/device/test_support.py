@@ -19,7 +19,8 @@ def test_a_format_the_device_lacks_is_refused_with_the_nodes_that_need_it(
     with pytest.raises(UnsupportedError) as caught:
         simulate("quickstart", device, recipe=recipe, sets=SMALL)
     text = str(caught.value)
-    assert text.startswith(f"matrix unit of {device} does not support '{number_format}', which L0.qkv_out.fprop, ")
+    assert text.startswith(f"matrix unit of {device} (it has bf16, fp16, fp8_e4m3fn, fp8_e5m2")
+    assert f") does not support '{number_format}', which L0.qkv_out.fprop, " in text
     assert text.endswith(" more nodes would need") or "more nodes" in text
     assert "\n" not in text
 

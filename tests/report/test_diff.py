@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from hwmodel.errors import ConfigError
-from hwmodel.report.diff import MISSING, Change, compare, read_result
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from hwmodel.report.diff import MISSING, Change, check_kinds, compare, read_result
 
 
 def test_equal_results_do_not_differ() -> None:
@@ -64,3 +61,12 @@ def test_a_file_that_is_no_result_is_refused(tmp_path: Path, text: str, message:
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: no such file"):
         read_result(tmp_path / "none.json")
+
+
+def test_results_of_two_commands_are_refused() -> None:
+    step: dict[str, object] = {"step_seconds": 1.0}
+    rows: dict[str, object] = {"rows": []}
+    with pytest.raises(ConfigError, match=r"b\.json: is a result of compare, but a\.json is one of simulate"):
+        check_kinds(Path("a.json"), step, Path("b.json"), rows)
+    check_kinds(Path("a.json"), rows, Path("b.json"), {"other": 1})
+    check_kinds(Path("a.json"), step, Path("b.json"), step)

@@ -14,9 +14,10 @@ from hwmodel.report.metrics import KernelTotal
 from hwmodel.report.tables import (
     RecipeRow,
     change_table,
-    comparison_table,
+    comparison_tables,
     difference,
     difference_table,
+    folded_table,
     list_table,
     slowest_table,
     table_width,
@@ -42,7 +43,7 @@ def printed(table: Table, width: int = 200) -> str:
 
 
 def test_a_wide_terminal_gets_a_row_per_recipe_and_a_narrow_one_a_column() -> None:
-    wide, narrow = comparison_table([BF16, FP8], width=120), comparison_table([BF16, FP8], width=40)
+    wide, narrow = (comparison_tables([BF16, FP8], width=width)[0] for width in (120, 40))
     assert (wide.row_count, narrow.row_count) == (2, 5)
     assert table_width(wide) > 40 >= table_width(narrow)
     for table in (wide, narrow):
@@ -51,10 +52,27 @@ def test_a_wide_terminal_gets_a_row_per_recipe_and_a_narrow_one_a_column() -> No
         assert "collective" not in text
 
 
+def test_columns_that_do_not_fit_stand_in_tables_of_their_own() -> None:
+    tables = comparison_tables([BF16, FP8, BF16], width=40)
+    assert [len(table.columns) for table in tables] == [3, 2]
+    assert all(table_width(table) <= 40 for table in tables)
+
+
+def test_texts_are_folded_at_separators_and_numbers_never() -> None:
+    cells = [["breakdown_seconds.attention", "Huawei Ascend 950DT, 144 GB", "1,094.267", "+0.0920415 (+145.40 %)"]]
+    table = folded_table(["key", "before", "after", "difference"], cells, whole=("difference",), width=70)
+    text = printed(table, 70)
+    words = ("breakdown_", "attention", "Huawei", "Ascend", "950DT,", "1,094.267", "+0.0920415 (+145.40 %)")
+    assert all(word in text for word in words)
+    assert table_width(table) <= 70
+    narrow = folded_table(["key", "before", "after", "difference"], cells, width=10)
+    assert "1,094.267" in printed(narrow)
+
+
 def test_differences_add_up_to_the_difference_of_the_steps_to_the_picosecond() -> None:
     assert sum(difference(BF16.breakdown, FP8.breakdown).values()) == FP8.step_picoseconds - BF16.step_picoseconds
     lines = [line.split() for line in printed(difference_table(BF16, FP8)).splitlines() if " ms " in line]
-    shown = {line[0]: Decimal(line[-1]) for line in lines}
+    shown = {line[0]: Decimal(line[-1].replace(",", "")) for line in lines}
     assert shown.pop("step") == sum(shown.values()) == Decimal("-900.000000001")
     assert shown["gemm"] == -1000
 
@@ -75,6 +93,11 @@ def test_names_are_text_and_never_markup() -> None:
 )
 def test_exact_decimals_keep_every_digit(amount: int, decimals: int, text: str) -> None:
     assert wording.exact_decimal(amount, decimals) == text
+
+
+def test_exact_milliseconds_have_thousands_apart() -> None:
+    assert wording.exact_milliseconds(-1_234_567_890_123_456) == "-1,234,567.890123456"
+    assert wording.exact_milliseconds(-1) == "-0.000000001"
 
 
 def test_values_read_with_their_unit() -> None:

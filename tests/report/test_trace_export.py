@@ -14,7 +14,8 @@ from hypothesis import given
 
 from hwmodel.errors import ParameterError
 from hwmodel.report import trace_export
-from hwmodel.report.trace_export import trace_text, write_trace
+from hwmodel.report.breakdown import pieces
+from hwmodel.report.trace_export import FUSED, trace_text, write_trace
 from tests.report.examples import once, sequence_of, sequences, trace_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def test_times_are_exact_and_totals_by_operation_are_the_simulators(run: Sequenc
             expected[trace.plan.tasks[span.task].name] += copies * (span.end_picoseconds - span.start_picoseconds)
     found: dict[str, int] = defaultdict(int)
     for event in slices(exported(run)):
+        if event["args"].get("part"):
+            continue
         found[event["name"]] += event["args"]["ps"]["duration"]
         for field, exact in (("ts", "start"), ("dur", "duration")):
             assert event[field] * 10**6 == event["args"]["ps"][exact]
@@ -50,16 +53,33 @@ def test_times_are_exact_and_totals_by_operation_are_the_simulators(run: Sequenc
 @given(sequences())
 def test_slices_of_a_track_never_overlap_and_the_first_is_at_zero(run: SequenceTrace) -> None:
     data = exported(run)
-    tracks: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    tracks: dict[int, list[tuple[int, int, bool]]] = defaultdict(list)
     for event in slices(data):
         start, duration = event["args"]["ps"]["start"], event["args"]["ps"]["duration"]
-        tracks[event["tid"]].append((start, start + duration))
+        tracks[event["tid"]].append((start, start + duration, bool(event["args"].get("part"))))
     for found in tracks.values():
-        found.sort()
-        assert all(a[1] <= b[0] for a, b in pairwise(found))
-    assert min((start for found in tracks.values() for start, _ in found), default=0) == 0
+        whole = sorted((start, end) for start, end, part in found if not part)
+        assert all(a[1] <= b[0] for a, b in pairwise(whole))
+        parts = sorted((start, end) for start, end, part in found if part)
+        assert all(a[1] <= b[0] for a, b in pairwise(parts))
+        assert all(any(a <= start and end <= b for a, b in whole) for start, end in parts), "parts lie in their kernel"
+    assert min((start for found in tracks.values() for start, _, _ in found), default=0) == 0
     named = {event["tid"] for event in data["traceEvents"] if event["name"] == "thread_name"}
     assert named >= tracks.keys()
+
+
+@given(sequences())
+def test_totals_by_kind_are_those_of_the_pieces(run: SequenceTrace) -> None:
+    expected: dict[str, int] = defaultdict(int)
+    for trace, copies in run.items:
+        for span in trace.spans:
+            for start, end, kind in pieces(trace.plan.tasks[span.task], span.start_picoseconds, span.end_picoseconds):
+                expected[kind] += copies * (end - start)
+    found: dict[str, int] = defaultdict(int)
+    for event in slices(exported(run)):
+        if event["cat"] != FUSED:
+            found[event["cat"]] += event["args"]["ps"]["duration"]
+    assert {kind: total for kind, total in found.items() if total} == {k: t for k, t in expected.items() if t}
 
 
 @given(sequences())

@@ -57,7 +57,7 @@ def test_on_several_streams_removing_a_kind_shortens_the_step_by_at_most_its_bus
         if kind in ("host", "idle"):
             continue
         saved = trace.makespan_picoseconds - removed(trace, kind).makespan_picoseconds
-        assert saved <= running[kind] * 1.001 + 1_000_000, kind
+        assert saved <= running[kind], kind
 
 
 @pytest.mark.parametrize("device", ["gpu", "npu"])
@@ -71,7 +71,13 @@ def test_no_step_beats_compute_memory_or_its_own_parts(recipe: str, device: str)
         on_chip = [task for task in trace.plan.tasks if task.kind not in ("collective", "bubble")]
         flops = sum(task.info.flops for task in on_chip if task.kind in ("gemm", "attention"))
         moved = sum(task.info.bytes for task in on_chip if task.kind in ("elementwise", "quantise", "amax"))
-        floor = max(flops / fastest, moved / memory_rate) * 1e12
+        sent: dict[str, int] = {}
+        for task in trace.plan.tasks:
+            if task.kind == "collective" and task.demands:
+                links = [name for name, _ in task.demands if name in {level.resource for level in machine.levels}]
+                sent[max(links)] = sent.get(max(links), 0) + (task.info.bytes if len(links) == 1 else 0)
+        links_floor = max((count / machine.resources[link].bytes_per_second for link, count in sent.items()), default=0)
+        floor = max(flops / fastest, moved / memory_rate, links_floor) * 1e12
         assert trace.makespan_picoseconds >= floor
         for task in trace.plan.tasks:
             assert all(0 < share <= 1 << 20 for _, share in task.demands)

@@ -133,3 +133,10 @@ def test_every_preset_runs_or_says_why_not() -> None:
         if name.startswith("hif8"):
             continue
         assert result(name, "gpu").step_seconds > 0
+
+
+def test_the_order_does_not_hang_on_how_resources_are_shared() -> None:
+    resources = session("gpu").machine.device.resources
+    flipped = tuple(f"device.resources.{name}.policy=proportional" for name in sorted(resources))
+    steps = [seconds(name, "gpu", *flipped) for name in ("delayed", "current", "mxfp8", "bf16")]
+    assert steps == sorted(steps)
