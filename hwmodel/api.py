@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hwmodel.config.device import load_device, load_software
-from hwmodel.config.workload import load_workload, presets
+from hwmodel.config.device import read_device
+from hwmodel.config.placed import Written
+from hwmodel.config.software import read_software
+from hwmodel.config.workload import LoadedWorkload, load_workload, presets
 from hwmodel.recipes.recipe import Recipe
 from hwmodel.simulation import Machine, Simulation
 from hwmodel.simulation import simulate as run
@@ -66,30 +68,41 @@ class Session:
         """``sets`` are ``path=value`` edits; those under ``device.`` and ``software.`` go to their own files.
 
         Raises:
-            ConfigError: a mistake in a file or an edit, all of them at once.
+            ConfigError: a mistake in a file or an edit, all of them at once; or the device lacks what they ask for.
         """
         own, to_device = _sorted_edits(sets)
         loaded = load_workload(workload, own, recipe=recipe)
         self.workload: Workload = loaded.workload
         self.defaults = _lines(loaded.defaults)
-        machine_device = load_device(device, to_device) if isinstance(device, str) else device
-        self.machine = Machine(machine_device, load_software(self.workload.software, loaded.software_edits))
+        software = read_software(self.workload.software, loaded.software_edits)
+        if isinstance(device, str):
+            read = read_device(device, to_device)
+            made, written = read.device, read.document
+        else:
+            made, written = device, None
+        self._written = Written(loaded.document, written, software.document)
+        with self._written.placing():
+            self.machine = Machine(made, software.software)
         self._done: dict[Recipe, Simulation] = {}
         self._baselines: dict[int, Totals] = {}
 
-    def result(self, recipe: Recipe | None = None, *, defaults: tuple[str, ...] | None = None) -> Result:
+    def result(self, recipe: Recipe | None = None, *, source: LoadedWorkload | None = None) -> Result:
         """Simulate under ``recipe`` (the workload's own if none) and BF16 beside it.
 
-        ``defaults`` are those used in writing ``recipe``; None for those of the workload's own.
+        ``source`` is what ``recipe`` was read from; None for the session's own workload.
+
+        Raises:
+            ConfigError: the device lacks what the workload and the recipe need, or its facts do not do for a kernel.
         """
-        chosen = recipe or self.workload.recipe
-        used = self.defaults if defaults is None else defaults
+        written = self._written if source is None else replace(self._written, workload=source.document)
+        with written.placing():
+            simulation, baseline = self._simulation(recipe or self.workload.recipe), self._simulation(BASELINE)
         return Result(
             self.workload,
             self.machine,
-            self._simulation(chosen),
-            self._simulation(BASELINE),
-            defaults=used,
+            simulation,
+            baseline,
+            defaults=self.defaults if source is None else _lines(source.defaults),
             baselines=self._baselines,
         )
 
@@ -120,7 +133,7 @@ def compare(
     exceptions.
 
     Raises:
-        UnsupportedError: a recipe that was asked for needs a format that the device lacks.
+        ConfigError: a mistake in a file or an edit, or a recipe that was asked for needs a format the device lacks.
     """
     rows = []
     left_out = []
@@ -138,7 +151,7 @@ def compare(
             left_out.append(name)
             continue
         chosen = loaded.workload.recipe if preset else replace(loaded.workload.recipe, preset=OWN)
-        rows.append(session.result(chosen, defaults=_lines(loaded.defaults)))
+        rows.append(session.result(chosen, source=loaded))
     return Comparison(tuple(row.on(rows[0].simulation.stage) for row in rows), tuple(left_out))
 
 

@@ -109,17 +109,29 @@ def _few(names: list[str], most: int = 3) -> str:
 class UnsupportedError(HwModelError):
     """The device lacks what the program needs: every (node, unit, format) at once."""
 
-    def __init__(self, misses: tuple[tuple[str, str, str], ...]) -> None:
-        super().__init__(misses)
+    def __init__(self, misses: tuple[tuple[str, str, str], ...], paths: tuple[str, ...] = ()) -> None:
+        """``paths`` says for each miss which value asks for it.
+
+        That is a path of a file, or one under the node, such as ``inputs.0``; '' where nobody knows.
+        """
+        super().__init__(misses, paths)
         self.misses = misses
+        self.paths = paths
 
     def __str__(self) -> str:
+        return "\n".join(text for _, _, text in self.grouped())
+
+    def grouped(self) -> tuple[tuple[str, str, str], ...]:
+        """(path, node, sentence) of every (unit, format) that is missing: path and node of its first miss."""
         nodes: dict[tuple[str, str], list[str]] = {}
-        for node, unit, number_format in self.misses:
+        paths: dict[tuple[str, str], str] = {}
+        known = self.paths or ("",) * len(self.misses)
+        for (node, unit, number_format), path in zip(self.misses, known, strict=True):
             nodes.setdefault((unit, number_format), []).append(node)
-        return "\n".join(
-            f"{unit} does not support {number_format!r}, which {_few(names)} would need"
-            for (unit, number_format), names in nodes.items()
+            paths.setdefault((unit, number_format), path)
+        return tuple(
+            (paths[key], names[0], f"{key[0]} does not support {key[1]!r}, which {_few(names)} would need")
+            for key, names in nodes.items()
         )
 
 
@@ -138,7 +150,7 @@ class SimulationError(HwModelError, RuntimeError):
 
 
 class GraphError(HwModelError, ValueError):
-    """A graph that cannot be executed: cyclic, dangling, or with a tensor written twice."""
+    """A graph that cannot be executed: cyclic, dangling, or with a tensor written twice; every reason on a line."""
 
     def __init__(self, graph: str, message: str) -> None:
         super().__init__(graph, message)
@@ -146,16 +158,23 @@ class GraphError(HwModelError, ValueError):
         self.message = message
 
     def __str__(self) -> str:
-        return f"graph {self.graph!r}: {self.message}"
+        return "\n".join(f"graph {self.graph!r}: {line}" for line in self.message.splitlines())
 
 
 class RefusedError(HwModelError, ValueError):
     """A combination that cannot exist, with the reason."""
 
-    def __init__(self, path: str, message: str) -> None:
-        super().__init__(path, message)
+    def __init__(self, path: str, message: str, more: tuple[tuple[str, str], ...] = ()) -> None:
+        """``more`` are further (path, message) of the same thing."""
+        super().__init__(path, message, more)
         self.path = path
         self.message = message
+        self.more = more
+
+    @property
+    def reasons(self) -> tuple[tuple[str, str], ...]:
+        """Every (path, message)."""
+        return ((self.path, self.message), *self.more)
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
+        return "\n".join(f"{path}: {message}" for path, message in self.reasons)

@@ -27,10 +27,10 @@ EXAMPLES: dict[type[HwModelError], tuple[object, ...]] = {
     ConfigError: ("w.yaml", (Problem("recipe", 6, "must be text, got 3"),)),
     ParameterError: ("margin_bits", "must be >= 0, got -1"),
     RegistryError: ("preset", "delaid", ("bf16", "delayed")),
-    UnsupportedError: ((("gemm.0", "cube", "hif8"), ("cast.1", "vector", "hif8")),),
+    UnsupportedError: ((("gemm.0", "cube", "hif8"), ("cast.1", "vector", "hif8")), ("inputs.0", "")),
     SimulationError: ("tasks wait for each other", 17, ("a", "b")),
     GraphError: ("step", "tensor 'x' is written twice"),
-    RefusedError: ("recipe.timing", "static scales have no history"),
+    RefusedError: ("recipe.timing", "static scales have no history", ()),
 }
 
 

@@ -74,7 +74,9 @@ def test_only_the_command_line_prints(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", LIBRARY_FILES, ids=relative)
-def test_the_library_reads_no_environment_variables(path: Path) -> None:
+def test_only_the_command_line_reads_environment_variables(path: Path) -> None:
+    if relative(path) == "hwmodel/cli/streams.py":  # what the terminal says of itself
+        return
     assert not environment_uses(path.read_text(encoding="utf-8"))
 
 

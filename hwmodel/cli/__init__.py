@@ -1,55 +1,33 @@
-"""The command line. Commands import what they need when they run, so that ``--help`` is quick."""
+"""The command line. Light, so that Ctrl-C is met before anything heavy loads; the commands are in `program`."""
 
 from __future__ import annotations
 
-import io
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+if TYPE_CHECKING:
+    from hwmodel.cli.program import app as app
 
-from hwmodel import __version__
-from hwmodel.cli import catalogue, compare, diff, schema, simulate, sweep
-from hwmodel.cli.guard import Commands
+__all__ = ["INTERRUPTED", "app", "main"]
 
-app = typer.Typer(
-    name="hwmodel",
-    cls=Commands,
-    help="hwmodel predicts training steps: how fast an 8-bit scaling recipe trains a model on an accelerator, and why.",
-    epilog="Exit codes: 0 done; 2 bad input or a combination that cannot exist; 130 stopped with Ctrl-C; 1 a bug.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,  # plain help: it needs no import, and reads the same in a pipe
-    pretty_exceptions_enable=False,  # an unexpected error is our bug and keeps its traceback
-)
-app.command("simulate")(simulate.simulate)
-app.command("compare")(compare.compare)
-app.command("sweep")(sweep.sweep)
-app.command("diff")(diff.diff)
-app.command("schema")(schema.schema)
-for _family in catalogue.FAMILIES:
-    app.add_typer(catalogue.commands(_family))
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"hwmodel {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    pass
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 
 
 def main() -> None:
     """Run the command line with the process's arguments; ends the process."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without our characters is no error
-    app(prog_name="hwmodel")
-    sys.exit(0)
+    try:
+        from hwmodel.cli.program import run
+
+        run()
+    except KeyboardInterrupt:  # while loading; a command that has begun says that it was interrupted
+        sys.exit(INTERRUPTED)
+
+
+def __getattr__(name: str) -> object:
+    """``app``, loaded when it is first asked for (PEP 562)."""
+    if name == "app":
+        from hwmodel.cli.program import app
+
+        return app
+    raise AttributeError(f"module 'hwmodel.cli' has no attribute {name!r}")

@@ -35,12 +35,13 @@ def _list_command(family: str) -> Callable[[], None]:
     def run() -> None:
         from hwmodel.cli.entries import LISTS
         from hwmodel.cli.guard import printable
-        from hwmodel.cli.show import console, folding
+        from hwmodel.cli.show import console, folding, put
         from hwmodel.report.tables import list_table
 
         columns, lines = LISTS[family]()
         cells = [[printable(cell) for cell in line] for line in lines]
-        console().print(folding(list_table(columns, cells, left=columns), *columns[1:]))
+        texts = [name for place, name in enumerate(columns) if place and any(" " in line[place] for line in cells)]
+        put(console(), folding(list_table(columns, cells, left=columns), *texts))
 
     return run
 

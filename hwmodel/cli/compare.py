@@ -41,7 +41,7 @@ def compare(
     from hwmodel.cli.outputs import STANDARD_OUTPUT, check_outputs, inputs, write_json
     from hwmodel.cli.progress import progress
 
-    check_outputs({"--json": json, "--timeline": timeline}, inputs(workload, device))
+    check_outputs({"--json": json, "--timeline": timeline}, inputs(workload, device, sets))
     wanted = options.names(recipes, "--recipes") or None
     with progress() as say:
         comparison = api.compare(

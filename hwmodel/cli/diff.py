@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hwmodel.cli import options
+from hwmodel.cli.guard import printable
 
 _KERNELS = "slowest_kernels"
 """Key whose entries are other kernels as soon as their order changes: counted rather than listed."""
@@ -40,11 +42,18 @@ def diff(
     from hwmodel.cli.show import console, put
     from hwmodel.report.tables import change_table
 
+    def shown(value: object) -> object:
+        return printable(value) if isinstance(value, str) else value
+
     kernels = [change for change in changes if _KERNELS in change.path]
     others = [change for change in changes if _KERNELS not in change.path]
     out = console()
     if others:
-        put(out, change_table(others, width=out.width))
+        lines = [
+            replace(change, path=printable(change.path_text), before=shown(change.before), after=shown(change.after))
+            for change in others
+        ]
+        put(out, change_table(lines, width=out.width))
     if kernels:
         typer.echo(f"{_KERNELS}: {len(kernels)} difference{'s' if len(kernels) > 1 else ''}, see --json")
     if not changes:

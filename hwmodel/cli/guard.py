@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,10 +10,10 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from hwmodel.cli import INTERRUPTED
 from hwmodel.errors import HwModelError
 
 BAD_INPUT = 2
-INTERRUPTED = 130
 
 
 class Commands(TyperGroup):
@@ -63,23 +62,11 @@ def _exits() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.stdout.flush()  # a reader that went away is noticed here, not when Python shuts down
+            sys.stdout.flush()  # a stream that takes no more is noticed here, not when Python shuts down
     except HwModelError as error:
         raise fail([str(error)]) from None
     except KeyboardInterrupt:
         note("interrupted")
         raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:
-        _leave_quietly()
+    except BrokenPipeError:  # whoever read this has seen enough
         raise typer.Exit(0) from None
-
-
-def _leave_quietly() -> None:
-    """Give what is still to be written to nobody, so that nothing complains while Python shuts down."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            os.dup2(nowhere, stream.fileno())
-        except (OSError, ValueError):  # not a file of the system, as in tests
-            continue
-    os.close(nowhere)

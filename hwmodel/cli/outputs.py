@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import typer
@@ -21,17 +21,18 @@ SUFFIXES: Mapping[str, tuple[str, ...]] = {
 """Endings of the file each option writes."""
 
 
-def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Sequence[Path] = ()) -> None:
+def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[Path] = ()) -> None:
     """Refuse output files that could not be written or would replace something they should not.
 
     Args:
         outputs: option -> what stood behind it; None where the option was not given, and ``-`` is standard output.
-        inputs: files that are read.
+        inputs: files that are read; asked for only if an output is there already.
 
     Raises:
         ParameterError: an unknown ending, a folder that does not exist, a path written twice, or an input.
     """
     taken: dict[Path, str] = {}
+    replaced: dict[str, Path] = {}
     for option, given in outputs.items():
         if given is None or given == STANDARD_OUTPUT:
             continue
@@ -45,21 +46,19 @@ def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Sequence[Pat
         if real in taken:
             raise ParameterError(option, f"{str(path)!r} is what {taken[real]} writes; give each its own file")
         taken[real] = option
-        if any(_is_same(path, read) for read in inputs):
-            raise ParameterError(option, f"{str(path)!r} is an input of this command and would be overwritten")
+        if path.exists():
+            replaced[option] = path
+    for read in inputs if replaced else ():
+        for option, path in replaced.items():
+            if _is_same(path, read):
+                raise ParameterError(option, f"{str(path)!r} is an input of this command and would be overwritten")
 
 
-def inputs(workload: str | None, *devices: str) -> list[Path]:
-    """Files that a workload and devices stand for.
+def inputs(workload: str, device: str, sets: Sequence[str]) -> Iterator[Path]:
+    """Files that a workload with edits and a device are read from, as far as they can be followed."""
+    from hwmodel.config.inputs import files_read
 
-    Raises:
-        RegistryError: an unknown name.
-        ConfigError: a path that leads to no file.
-    """
-    from hwmodel.config.locate import locate
-
-    found = [] if workload is None else [locate("workloads", workload)]
-    return [*found, *(locate("devices", device) for device in devices)]
+    return files_read(workload, [device], [[text for text in sets if not text.startswith("device.")]])
 
 
 def write_json(target: str, data: Mapping[str, object]) -> None:

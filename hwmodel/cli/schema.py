@@ -13,6 +13,7 @@ class Kind(StrEnum):
 
     device = "device"
     workload = "workload"
+    software = "software"
 
 
 def schema(
@@ -20,11 +21,11 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a file.
 
-    It has every key a device or workload file may have, with its type, its default and what it means.
+    It has every key a device, workload or software file may have, with its type, its default and what it means.
     """
     from hwmodel.cli.outputs import json_text
-    from hwmodel.config.device import schema_device
+    from hwmodel.config.device import schema_device, schema_software
     from hwmodel.config.workload import schema_workload
 
-    found = schema_device() if kind is Kind.device else schema_workload()
-    typer.echo(json_text(found), nl=False)
+    schemas = {Kind.device: schema_device, Kind.workload: schema_workload, Kind.software: schema_software}
+    typer.echo(json_text(schemas[kind]()), nl=False)

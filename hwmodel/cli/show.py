@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from hwmodel.cli.guard import printable
@@ -23,6 +24,7 @@ from hwmodel.simulation.result import Result, Totals
 from hwmodel.units import format_bytes
 
 _NARROWEST = 40
+"""Columns that are written even where the terminal has fewer."""
 
 
 class _PipedConsole(Console):
@@ -33,7 +35,9 @@ class _PipedConsole(Console):
 
 def console() -> Console:
     """Standard output; no colour in a pipe or with NO_COLOR, and no markup anywhere."""
-    return _PipedConsole(markup=False, highlight=False, emoji=False)
+    out = _PipedConsole(markup=False, highlight=False, emoji=False)
+    out.size = (max(out.width, _NARROWEST), out.height)
+    return out
 
 
 def heading(out: Console, text: str) -> None:
@@ -47,17 +51,23 @@ def pairs(out: Console, lines: Sequence[tuple[str, str]]) -> None:
     width = max((len(label) for label, _ in lines), default=0)
     for label, value in lines:
         first = f"  {label:{width}}  "
-        wrapped = textwrap.wrap(
-            printable(value), max(out.width, _NARROWEST), initial_indent=first, subsequent_indent=" " * len(first)
-        )
+        wrapped = textwrap.wrap(printable(value), out.width, initial_indent=first, subsequent_indent=" " * len(first))
         out.print(Text("\n".join(wrapped) or first.rstrip()), soft_wrap=True)
 
 
 def put(out: Console, table: Table) -> None:
     """A table; one that cannot be narrower than the terminal runs over its edge rather than lose or break a number."""
-    width, out.width = out.width, max(out.width, table_minimum(table))
+    kept = sum(_beyond_words(column) for column in table.columns if column.no_wrap)
+    width, out.width = out.width, max(out.width, table_minimum(table) + kept)
     out.print(table)
     out.width = width
+
+
+def _beyond_words(column: Column) -> int:
+    """Characters that a column takes beyond its longest word."""
+    lines = [line for text in (column.header, *column.cells) for line in str(text).splitlines()]
+    words = [word for line in lines for word in line.split()]
+    return max(map(cell_len, lines), default=0) - max(map(cell_len, words), default=0)
 
 
 def bullets(out: Console, title: str, lines: Sequence[str]) -> None:
@@ -72,9 +82,7 @@ def explained(out: Console, lines: Sequence[tuple[str, str]]) -> None:
     for fact, text in lines:
         out.print(Text(f"  {printable(fact)}"), soft_wrap=True)
         indent = " " * 6
-        wrapped = textwrap.wrap(
-            printable(text), max(out.width, _NARROWEST), initial_indent=indent, subsequent_indent=indent
-        )
+        wrapped = textwrap.wrap(printable(text), out.width, initial_indent=indent, subsequent_indent=indent)
         out.print(Text("\n".join(wrapped), style="dim"), soft_wrap=True)
 
 

@@ -36,7 +36,7 @@ def simulate(
     from hwmodel.cli.outputs import check_outputs, inputs, write_json
     from hwmodel.cli.progress import progress
 
-    check_outputs({"--json": json, "--timeline": timeline, "--trace": trace}, inputs(workload, device))
+    check_outputs({"--json": json, "--timeline": timeline, "--trace": trace}, inputs(workload, device, sets))
     with progress() as say:
         say(f"simulating {workload} on {device}")
         result = api.simulate(workload, device, recipe=recipe, sets=sets)

@@ -59,12 +59,13 @@ def sweep(
     Identical combinations are simulated once. One that cannot exist gives a row with the reason. Ctrl-C keeps the rows
     done so far.
     """
-    from hwmodel.cli.outputs import check_outputs, inputs
+    from hwmodel.cli.outputs import check_outputs
     from hwmodel.cli.progress import progress
+    from hwmodel.config.inputs import files_read
     from hwmodel.sweeps import make_grid, prepare
 
     grid = make_grid(workload, device, recipes=recipes, granularity=granularity, interval=interval, sets=sets)
-    check_outputs({"--out": out}, inputs(workload, *grid.devices))
+    check_outputs({"--out": out}, files_read(workload, grid.devices, grid.naming_edits()))
     rows: list[Row] = []
     with progress() as say:
         say("checking every point")

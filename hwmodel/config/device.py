@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
@@ -18,7 +18,8 @@ from hwmodel.config.device_schema import (
     StreamStageSchema,
     TileSchema,
 )
-from hwmodel.config.document import KeyPath, dotted
+from hwmodel.config.document import Document, KeyPath, dotted
+from hwmodel.config.edits import SET
 from hwmodel.config.extends import load_extended
 from hwmodel.config.facts import NOT_STATED, ON_COMMAND_LINE, Unwrapped, edit_facts, unwrap, with_prefix
 from hwmodel.config.locate import locate
@@ -37,13 +38,15 @@ from hwmodel.device.device import (
     Tile,
     VectorUnit,
 )
-from hwmodel.errors import ConfigError, HwModelError
+from hwmodel.device.kernel.gemm import BUFFERS
+from hwmodel.errors import ConfigError, ParameterError
 
 if TYPE_CHECKING:
     import pathlib
     from collections.abc import Iterable, Iterator
 
     from hwmodel.config.facts import Edit
+    from hwmodel.errors import Problem
 
 __all__ = ["CONFIDENCE", "load_device", "load_software", "schema_device", "schema_software"]
 
@@ -57,7 +60,17 @@ CONFIDENCE: Final = {
     "A": "assumption, a parameter to vary",
 }
 _KEYS = ("source", "confidence")
-_PREFIX = "device"
+PREFIX: Final = "device"
+"""What the paths of edits start with on a command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedDevice:
+    """A device with what was written of it."""
+
+    device: Device
+    document: Document
+    """Plain values, with edits applied."""
 
 
 def load_device(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) -> Device:
@@ -71,20 +84,64 @@ def load_device(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) ->
         RegistryError: no device of that name.
         ConfigError: every mistake, with file, line, path, rule and value.
     """
+    return read_device(name_or_path, edits).device
+
+
+def read_device(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) -> LoadedDevice:
+    """As `load_device`, with what was written."""
     file = locate("devices", name_or_path)
-    document = edit_facts(load_extended("devices", file), edits, _KEYS, prefix=_PREFIX)
+    document = edit_facts(load_extended("devices", file), edits, _KEYS, prefix=PREFIX)
     facts = unwrap(document, _KEYS, choices={"confidence": tuple(CONFIDENCE)})
     problems = [*facts.problems, *undefined_names(facts)]
+    device = None
     try:
         model = DeviceSchema.model_validate(facts.document.data)
     except ValidationError as error:
         problems.extend(problems_of(error, facts.document, DeviceSchema))
-    if problems:
-        raise ConfigError(document.source, with_prefix(in_order(problems, document), _PREFIX))
-    try:
-        return _Build(model, file.stem, tuple(_source_notes(model, facts))).device()
-    except HwModelError as error:
-        raise from_refusal(error, facts.document, ()) from None
+    else:
+        problems += _without_room(model, facts)
+        if not problems:
+            build = _Build(model, file.stem, tuple(_source_notes(model, facts)))
+            device = build.device()
+            problems += (
+                problem for error in build.refused for problem in from_refusal(error, facts.document, ()).problems
+            )
+    if problems or device is None:
+        raise ConfigError(document.source, with_prefix(in_order(problems, document), PREFIX))
+    return LoadedDevice(device, facts.document)
+
+
+def _without_room(model: DeviceSchema, facts: Unwrapped) -> Iterator[Problem]:
+    """Lists of tiles of which none fits the matrix cores."""
+    matrix = model.matrix
+    units = [stage.unit for stage in model.stages.gemm if stage.unit is not None]
+    cores = max((model.resources[unit].units or 0 for unit in units if unit in model.resources), default=0)
+    lists: list[tuple[KeyPath, tuple[TileSchema, ...]]] = [(("matrix", "tiles"), matrix.tiles)]
+    lists += [(("matrix", "gemm_variants", name, "tiles"), each.tiles) for name, each in matrix.gemm_variants.items()]
+    for path, tiles in lists:
+        needs = [(-(-BUFFERS * (tile.m + tile.n) * tile.k_bytes // tile.cores), tile) for tile in tiles]
+        if not needs or any(need <= matrix.operand_buffer_bytes and tile.cores <= cores for need, tile in needs):
+            continue
+        room: KeyPath = ("matrix", "operand_buffer_bytes")
+        need, tile = min(needs, key=lambda pair: pair[0])
+        rule = f"no tile fits; the one that takes least, {tile.m}x{tile.n} with k_bytes {tile.k_bytes}, needs"
+        if need <= matrix.operand_buffer_bytes:
+            rule, got = f"{rule} {tile.cores} cores", f"{cores}"
+            room = ("resources", units[0], "units")
+        else:
+            got = f"{matrix.operand_buffer_bytes} ({dotted(room)})"
+            rule = f"{rule} {need} bytes of operand buffers per core"
+        yield facts.problem(_said_last(facts.document, path, room), f"{rule}, got {got}")
+
+
+def _said_last(document: Document, *paths: KeyPath) -> KeyPath:
+    """Of values that do not go together the one to blame: that of an edit, else of the file itself, else the first."""
+
+    def distance(path: KeyPath) -> int:
+        source = document.where(path)[0]
+        return 0 if source == SET else 1 if source == document.source else 2
+
+    return min(paths, key=distance)
 
 
 def schema_device() -> dict[str, Any]:
@@ -96,8 +153,8 @@ def schema_device() -> dict[str, Any]:
         "confidence": {"enum": list(CONFIDENCE), "description": f"how sure it is: {levels}"},
     }
     for model in (schema, *schema.get("$defs", {}).values()):
-        for key, field in model.get("properties", {}).items():
-            model["properties"][key] = or_fact(field, notes)
+        for key, entry in model.get("properties", {}).items():
+            model["properties"][key] = or_fact(entry, notes)
     return extensible(schema)
 
 
@@ -135,9 +192,18 @@ class _Build:
     file: DeviceSchema
     name: str
     sources: tuple[SourceNote, ...]
+    refused: list[ParameterError] = field(default_factory=list)
+    """What the records refuse, by the path in the file."""
 
-    def device(self) -> Device:
-        """The device."""
+    def device(self) -> Device | None:
+        """The device, or None if a record refuses something."""
+        try:
+            device = self._device()
+        except ParameterError as error:
+            self.refused.append(error)
+        return None if self.refused else device
+
+    def _device(self) -> Device:
         file, calibration = self.file, self.file.calibration
         return Device(
             name=self.name,
@@ -205,13 +271,17 @@ class _Build:
     def resource(self, name: str, resource: ResourceSchema) -> Resource:
         """A resource with its achieved shares."""
         achieved = self.file.calibration.achieved_fraction.get(name)
-        return Resource(
-            name=name,
-            bytes_per_second=resource.bytes_per_second or 0.0,
-            units=resource.units or 0,
-            policy=resource.policy,
-            achieved_fraction={} if achieved is None else achieved.model_dump(exclude_none=True),
-        )
+        try:
+            return Resource(
+                name=name,
+                bytes_per_second=resource.bytes_per_second or 0.0,
+                units=resource.units or 0,
+                policy=resource.policy,
+                achieved_fraction={} if achieved is None else achieved.model_dump(exclude_none=True),
+            )
+        except ParameterError as error:
+            self.refused.append(ParameterError(f"resources.{name}.{error.field}", error.message))
+            return Resource(name, units=1)
 
     def level(self, name: str, level: LevelSchema) -> Level:
         """A level with its achieved share and latency."""

@@ -11,6 +11,7 @@ from hwmodel.config.locate import Kind, locate
 from hwmodel.errors import ConfigError, Problem, RegistryError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 KEY = "extends"
@@ -28,6 +29,22 @@ def load_extended(kind: Kind, path: Path, *, source: str | None = None) -> Docum
         ConfigError: a file is at fault, a base is missing, or files extend each other in a circle.
     """
     return _loaded(kind, path, shown(path) if source is None else source, {})
+
+
+def bases(kind: Kind, path: Path) -> Iterator[Path]:
+    """The files that ``path`` extends, nearest first.
+
+    Raises:
+        ConfigError: a file is at fault, or a base is missing.
+    """
+    met: set[Path] = set()
+    while path.resolve() not in met:
+        met.add(path.resolve())
+        document = load(path)
+        if KEY not in document.data:
+            return
+        path = _base(kind, document, path)
+        yield path
 
 
 def _loaded(kind: Kind, path: Path, source: str, seen: dict[Path, str]) -> Document:

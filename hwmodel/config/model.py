@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Final
 
-from pydantic import Field, create_model
+from pydantic import Field, ValidationError, create_model
 
 from hwmodel.config.document import Document, KeyPath, dotted
 from hwmodel.config.fields import PositiveInteger, Schema, Text
 from hwmodel.config.generated import given, replaced, schema_of
 from hwmodel.config.loader import load
 from hwmodel.config.locate import locate
-from hwmodel.config.problems import from_refusal, validate
+from hwmodel.config.problems import from_refusal, in_order, mentions, problems_of
 from hwmodel.errors import ConfigError, HwModelError, Problem
 from hwmodel.models.spec import ModelSpec
 
@@ -53,9 +53,16 @@ def load_model(name_or_path: str, *, relative_to: Path | None = None) -> ModelSp
     """
     file = locate("models", name_or_path, relative_to=relative_to)
     document = load(file)
-    spec, problems = _spec(validate(_Fields, document), None, document, ())
-    if spec is None:
-        raise ConfigError(document.source, problems)
+    malformed: tuple[Problem, ...] = ()
+    try:
+        model = _Fields.model_validate(document.data)
+    except ValidationError as error:
+        malformed = problems_of(error, document, _Fields)
+        wrong = {detail["loc"][0] for detail in error.errors(include_url=False, include_context=False)}
+        model = _Fields.model_validate({key: value for key, value in document.data.items() if key not in wrong})
+    spec, problems = _spec(model, None, document, ())
+    if spec is None or malformed:
+        raise ConfigError(document.source, in_order((*malformed, *problems), document))
     return spec
 
 
@@ -88,14 +95,17 @@ def _spec(
 ) -> tuple[ModelSpec | None, tuple[Problem, ...]]:
     changes = given(model)
     changes.pop("base", None)
+    written = document.get(root)
+    malformed = {*(written if isinstance(written, dict) else ())} - {*changes, "base"}
     needed = [field.name for field in fields(ModelSpec) if field.default is MISSING and field.name != "name"]
-    missing = [] if base is not None else [name for name in needed if name not in changes]
+    missing = [] if base is not None else [name for name in needed if name not in {*changes, *malformed}]
     problems = [_problem(document, (*root, name), "is missing") for name in missing]
     spec, refused = replaced(base or _TRIVIAL, changes)
-    # With sizes missing, how the others fit together cannot be said.
-    for error in () if missing else refused:
-        problems += from_refusal(error, document, root).problems
-    return (None if problems else spec), tuple(problems)
+    for error in refused:
+        # How a size fits to one that is not known cannot be said.
+        if not mentions(error, {*missing, *malformed}):
+            problems += from_refusal(error, document, root).problems
+    return (None if problems or malformed else spec), tuple(problems)
 
 
 def _is_about_the_path(error: ConfigError) -> bool:

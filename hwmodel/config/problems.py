@@ -88,19 +88,31 @@ def problems_of(
 
 
 def from_refusal(error: HwModelError, document: Document, path: KeyPath) -> ConfigError:
-    """What a domain object refused, as a mistake in what ``document`` says at ``path``.
+    """What a domain object refused, as mistakes in what ``document`` says at ``path``.
 
-    A ``ParameterError`` is about the field it names, under ``path``; a ``RefusedError`` names its whole path itself.
+    A ``ParameterError`` is about the field it names, under ``path``; a ``RefusedError`` names its whole paths itself.
     """
     if isinstance(error, ConfigError):
         return error
-    if isinstance(error, ParameterError):
-        path, message = _field_path(path, error.field), error.message
-    elif isinstance(error, RefusedError):
-        path, message = _field_path((), error.path), error.message
+    if isinstance(error, RefusedError):
+        reasons = [(field_path((), inner), message) for inner, message in error.reasons]
+    elif isinstance(error, ParameterError):
+        reasons = [(field_path(path, error.field), error.message)]
     else:
-        message = str(error)
-    return ConfigError(document.source, (_problem(document, path, path, message),))
+        reasons = [(path, str(error))]
+    return ConfigError(document.source, tuple(problem_at(document, inner, message) for inner, message in reasons))
+
+
+def problem_at(document: Document, path: KeyPath, message: str) -> Problem:
+    """A mistake in the value at ``path``, or in what says it: the preset of a recipe that leaves it to its preset."""
+    preset: KeyPath = ("recipe", "preset")
+    of_preset = path[:1] == preset[:1] and document.get(path) is None and document.get(preset) is not None
+    return _problem(document, path, preset if of_preset else path, message)
+
+
+def mentions(error: ParameterError, fields: Iterable[str]) -> bool:
+    """Whether a refusal speaks of one of ``fields``, so that it may only follow from what is wrong with that."""
+    return any(re.search(rf"\b{re.escape(name)}\b", error.message) for name in fields)
 
 
 def in_order(problems: Iterable[Problem], document: Document) -> tuple[Problem, ...]:
@@ -124,7 +136,7 @@ def _said(detail: ErrorDetails, data: object, model: type[BaseModel]) -> tuple[K
         return path, path, str(context["message"])
     cause = context.get("error")
     if isinstance(cause, ParameterError):
-        full = _field_path(path, cause.field)
+        full = field_path(path, cause.field)
         return full, full, cause.message
     if cause is not None:
         return path, path, str(cause)
@@ -171,7 +183,7 @@ def _problem(document: Document, path: KeyPath, at: KeyPath, message: str) -> Pr
     return Problem(dotted(path), line, message, None if source == document.source else source)
 
 
-def _field_path(path: KeyPath, field: str) -> KeyPath:
+def field_path(path: KeyPath, field: str) -> KeyPath:
     """The path of a field that a domain object named, which may itself be dotted."""
     return (*path, *(int(step) if step.isdigit() else step for step in field.split(".") if step))
 

@@ -27,7 +27,6 @@ NEVER: Final = "none"
 """How a file writes an interval that never ends."""
 DEFAULT_PRESET: Final = "bf16"
 _FILE = "presets.yaml"
-_ONLY_WITH_HISTORY = ("interval_steps", "history_steps", "history_rule", "amax.kernel", "amax.sampling")
 
 _Granularity = Annotated[str, OneOf(GRANULARITIES.names, "granularity")]
 _KINDS: Final[dict[str, Any]] = {
@@ -35,7 +34,7 @@ _KINDS: Final[dict[str, Any]] = {
     "formats.w": Format,
     "formats.g": Format,
     "granularity": _Granularity,
-    "weight_dgrad_granularity": _Granularity,
+    "weight_dgrad_granularity": _Granularity | None,
     "timing": Annotated[str, OneOf(TIMINGS.names, "timing")],
     "interval_steps": Annotated[Integer | None, BeforeValidator(lambda value: None if value == NEVER else value)],
     "history_rule": words(axes.HISTORY_RULES),
@@ -118,12 +117,13 @@ def recipe_defaults(model: Schema, recipe: Recipe, prefix: str) -> list[tuple[st
     if not recipe.scaled:
         return found
     stated = written | _presets()[recipe.preset][1]
+    idle = recipe.idle_axes()
     for path in _leaves(given(_all_written(RecipeSchema())), ()):
         name = dotted(path)
-        if path in stated or path == ("preset",) or (name in _ONLY_WITH_HISTORY and not recipe.keeps_state):
+        if path in stated or path == ("preset",) or name in idle:
             continue
         value = _value(recipe, path)
-        if value not in ("", ()):
+        if value not in (None, "", ()):
             found.append((f"{prefix}{name}", shown(value)))
     return found
 

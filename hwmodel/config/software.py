@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
 from hwmodel.config.described import described, extensible, or_fact
+from hwmodel.config.document import Document
 from hwmodel.config.edits import SET
 from hwmodel.config.extends import load_extended
 from hwmodel.config.facts import ON_COMMAND_LINE, Unwrapped, edit_facts, split_edit, unwrap, with_prefix
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     import pathlib
     from collections.abc import Iterable, Iterator
 
-    from hwmodel.config.document import Document
     from hwmodel.config.facts import Edit
 
 _KEYS = ("since",)
@@ -61,6 +62,15 @@ class SoftwareSchema(Schema):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedSoftware:
+    """A software set with what was written of it."""
+
+    software: Software
+    document: Document
+    """Plain values, with edits applied."""
+
+
 def load_software(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) -> Software:
     """The software set called by a name or in a file, with edits applied.
 
@@ -72,6 +82,11 @@ def load_software(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) 
         RegistryError: no set of that name.
         ConfigError: every mistake, with file, line, path, rule and value.
     """
+    return read_software(name_or_path, edits).software
+
+
+def read_software(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) -> LoadedSoftware:
+    """As `load_software`, with what was written."""
     file = locate("software", name_or_path)
     document = load_extended("software", file)
     document = edit_facts(document, _placed(document, edits), _KEYS, prefix=_PREFIX)
@@ -84,7 +99,7 @@ def load_software(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) 
     if problems:
         raise ConfigError(document.source, with_prefix(in_order(problems, document), _PREFIX))
     try:
-        return model.to_software(file.stem, tuple(_since_notes(facts)))
+        return LoadedSoftware(model.to_software(file.stem, tuple(_since_notes(facts))), facts.document)
     except HwModelError as error:
         raise from_refusal(error, facts.document, ()) from None
 

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from hwmodel.config.document import Document, KeyPath, dotted
 from hwmodel.config.fields import Schema
 from hwmodel.config.generated import defaults_used, given, replaced
-from hwmodel.config.graph import Lines, OpSchema, TensorSchema
+from hwmodel.config.graph import Lines
 from hwmodel.config.loader import load
 from hwmodel.config.locate import locate
 from hwmodel.config.model import ModelSchema, load_model, to_spec
-from hwmodel.config.problems import from_refusal, in_order, problems_of
+from hwmodel.config.problems import from_refusal, in_order, mentions, problems_of
 from hwmodel.config.recipe import RecipeSchema, presets, recipe_defaults, to_recipe
 from hwmodel.config.shorthand import SHORTHANDS, edited, expanded
 from hwmodel.config.workload_schema import (
@@ -30,22 +30,24 @@ from hwmodel.config.workload_schema import (
     TrainingSchema,
     schema_workload,
 )
-from hwmodel.errors import ConfigError, GraphError, HwModelError, Problem, suggestion
+from hwmodel.errors import ConfigError, HwModelError, Problem, suggestion
 from hwmodel.graph import REFERENCE, Layout
 from hwmodel.models.decoder import rank_dims
 from hwmodel.recipes.recipe import Recipe, StepKind
 from hwmodel.workload import Batch, HandGraph, Optimizer, Training, Workload
-from hwmodel.workload.hand import check_hand, lower_hand
+from hwmodel.workload.hand import lower_hand
+from hwmodel.workload.mistakes import hand_mistakes
 from hwmodel.workload.training import padded_tokens
+from hwmodel.workload.workload import layout_mistakes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from hwmodel.config.facts import Edit
+    from hwmodel.models.spec import ModelSpec
 
 __all__ = ["LoadedWorkload", "load_model", "load_workload", "presets", "schema_workload"]
 
-K = TypeVar("K", str, int)
 M = TypeVar("M", bound=Schema)
 
 
@@ -58,6 +60,8 @@ class LoadedWorkload:
     """(entry, value), for whoever loads ``workload.software``."""
     defaults: tuple[tuple[str, str], ...] = ()
     """(path, value) of every default that was used."""
+    document: Document = field(default_factory=lambda: Document("", {}), compare=False, repr=False)
+    """What was written, with edits applied."""
 
 
 def load_workload(
@@ -119,7 +123,7 @@ class _Reading:
         software = self.section(SoftwareSchema, "software")
         assert software is not None
         changes = tuple((name, value) for name, value in given(software).items() if name != "set" and value is not None)
-        return LoadedWorkload(workload, changes, tuple(self.defaults))
+        return LoadedWorkload(workload, changes, tuple(self.defaults), self.document)
 
     def training(self) -> Training | None:
         """A training step, or None after a mistake."""
@@ -129,40 +133,49 @@ class _Reading:
         recipe = self.recipe()
         optimizer = self.record(Optimizer(), self.section(OptimizerSchema, "optimizer"), "optimizer")
         common = self.common()
-        if batch is None or spec is None or layout is None or recipe is None or optimizer is None or self.problems:
+        if batch is None or spec is None or layout is None or self.incomplete & {"batch", "model", "parallel"}:
             return None
         sizes = Batch(batch.global_sequences, batch.micro_sequences, batch.sequence)
+        self.layout(spec, sizes, layout, recipe)
+        if recipe is None or optimizer is None or self.problems:
+            return None
         self.defaults = [*defaults_used(batch, "batch."), *self.defaults]
         try:
-            workload = Training(model=spec, batch=sizes, layout=layout, recipe=recipe, optimizer=optimizer, **common)
-            tokens = padded_tokens(workload, recipe)
-            rank_dims(spec, layout, tokens=tokens, sequence=sizes.sequence, sequences=sizes.micro_sequences)
+            return Training(model=spec, batch=sizes, layout=layout, recipe=recipe, optimizer=optimizer, **common)
         except HwModelError as error:
             self.refused(error, ())
             return None
-        return workload
+
+    def layout(self, model: ModelSpec, batch: Batch, layout: Layout, recipe: Recipe | None) -> None:
+        """Note how a model, its batch and its cut over devices do not fit together."""
+        mistakes = tuple(layout_mistakes(model, batch, layout))
+        for error in mistakes:
+            self.refused(error, ())
+        tokens, sequence = layout.sequence_shards, 1  # where the batch does not fit, only the model's sizes are judged
+        if not mistakes:
+            known = recipe or Recipe()
+            workload = Training(name="", model=model, batch=batch, layout=layout, recipe=known)
+            tokens, sequence = padded_tokens(workload, known), batch.sequence
+        try:
+            rank_dims(model, layout, tokens=tokens, sequence=sequence, sequences=batch.micro_sequences)
+        except HwModelError as error:
+            self.refused(error, ())
 
     def graph(self) -> HandGraph | None:
         """A hand-written graph that can be put in order and lowered, or None after a mistake."""
         lines = Lines(self.document)
-        listed, written = self.document.get(("tensors",)), self.document.get(("ops",))
-        named = self.entries(listed.items() if isinstance(listed, dict) else (), TensorSchema)
-        counted = self.entries(enumerate(written) if isinstance(written, tuple) else (), OpSchema)
-        tensors = lines.tensors(named)
-        ops = tuple(lines.op(index, op) for index, op in counted.items())
-        for index, item in enumerate(written if isinstance(written, tuple) else ()):
-            if index not in counted and isinstance(item, dict):
-                lines.stray_params(item, ("ops", index))
+        tensors, ops = lines.tensors(), lines.ops()
         self.problems += lines.problems
         recipe, common = self.recipe(), self.common()
+        readable = isinstance(self.document.get(("ops",)), tuple)
+        outline = HandGraph(name="", tensors=tensors, ops=ops)
+        for mistake in hand_mistakes(outline, recipe, lines.doubts(tensors)) if readable else ():
+            self.refused(mistake, ())
         if recipe is None or self.problems:
             return None
-        workload = HandGraph(tensors=tensors, ops=ops, recipe=recipe, **common)
         try:
-            check_hand(workload)
+            workload = HandGraph(tensors=tensors, ops=ops, recipe=recipe, **common)
             lower_hand(workload, recipe, REFERENCE, StepKind())
-        except GraphError as error:
-            raise ConfigError(self.document.source, (lines.graph_problem(error, workload),)) from error
         except HwModelError as error:
             self.refused(error, ())
             return None
@@ -187,24 +200,18 @@ class _Reading:
         except ValidationError:
             return None
 
-    @staticmethod
-    def entries(items: Iterable[tuple[K, object]], schema: type[M]) -> dict[K, M]:
-        """The well-formed entries of a mapping or sequence, by key or index."""
-        found: dict[K, M] = {}
-        for key, item in items:
-            try:
-                found[key] = schema.model_validate(item)
-            except ValidationError:
-                continue
-        return found
-
     def record(self, base: Any, section: Schema | None, key: str) -> Any:
         """``base`` with what a section says, or None after a mistake."""
         if section is None:
             return None
         self.defaults += defaults_used(section, f"{key}.")
-        record, refused = replaced(base, given(section))
+        written = self.document.get((key,))
+        known = given(section)
+        malformed = {*(written if isinstance(written, dict) else ())} - {*known}
+        record, refused = replaced(base, known)
         for error in refused:
+            if mentions(error, malformed):
+                continue
             prefix = f"{key}."
             self.refused(error, () if error.field.startswith(prefix) else (key,))
         return None if refused else record

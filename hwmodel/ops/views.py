@@ -24,7 +24,7 @@ class SplitParams:
             if getattr(self, field) < 1:
                 raise ParameterError(field, f"must be >= 1, got {getattr(self, field)}")
         if not 0 <= self.index < self.pieces:
-            raise ParameterError("index", f"must be 0 to {self.pieces - 1}, got {self.index}")
+            raise ParameterError("index", f"must be 0 to pieces - 1 = {self.pieces - 1}, got {self.index}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,10 @@ class Cast:
     def _format(self) -> str:
         return self.low.recipe.formats.of(self.role)
 
+    @property
+    def _margin_bits(self) -> int:
+        return self.low.recipe.margin_bits
+
     def _per_tensor(self, rows: list[str], columns: list[str]) -> dict[str, LocalCopy]:
         low = self.low
         request = self._request(self.layout)
@@ -95,7 +99,7 @@ class Cast:
             scale_known=True,
             with_amax=scale.cast_finds_amax,
             transposed_copy=second,
-            margin_bits=low.recipe.margin_bits,
+            margin_bits=self._margin_bits,
         )
         outputs = [f"{self.name}.q"]
         outputs += [f"{self.name}.q.turned"] if second else []
@@ -109,7 +113,7 @@ class Cast:
 
     def _square(self, uses: tuple[str, ...]) -> dict[str, LocalCopy]:
         """Square blocks: data and scales transpose exactly, one copy serves both directions."""
-        params = QuantiseParams(format=self._format, layout=self.layout, scale_known=False)
+        params = QuantiseParams(format=self._format, layout=self.layout, margin_bits=self._margin_bits)
         data, scale = self._quantise("", params, "", (f"{self.name}.q", f"{self.name}.q.scale"))
         copy = LocalCopy(data, scale, self.layout, in_gemm_order=self._ordered)
         return dict.fromkeys(uses, copy)
@@ -118,7 +122,7 @@ class Cast:
         """A row fits on chip, so its direction is one kernel; the other needs the column maxima first."""
         found: dict[str, LocalCopy] = {}
         if rows:
-            params = QuantiseParams(format=self._format, layout=self.layout, scale_known=False)
+            params = QuantiseParams(format=self._format, layout=self.layout, margin_bits=self._margin_bits)
             data, scale = self._quantise("", params, "", (f"{self.name}.q", f"{self.name}.q.scale"))
             found.update(dict.fromkeys(rows, LocalCopy(data, scale, self.layout)))
         if columns:
@@ -149,7 +153,11 @@ class Cast:
 
     def _block_params(self, directions: str) -> QuantiseParams:
         return QuantiseParams(
-            format=self._format, layout=self.layout, directions=directions, scales_in_gemm_order=self._ordered
+            format=self._format,
+            layout=self.layout,
+            directions=directions,
+            margin_bits=self._margin_bits,
+            scales_in_gemm_order=self._ordered,
         )
 
     @property

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from hwmodel.errors import ParameterError, RefusedError
 from hwmodel.formats import FORMATS, ScaleLayout
 from hwmodel.recipes.layouts import GRANULARITIES
 from hwmodel.recipes.timings import TIMINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 AMAX_KERNELS = ("fused", "fused_producer", "separate")
 AMAX_SAMPLINGS = ("full", "split")
@@ -15,6 +19,9 @@ FUSIONS = ("none", "production", "ideal")
 HISTORY_RULES = ("max", "latest", "mean")
 SCALE_ROUNDINGS = ("nearest", "power_of_two")
 GEMM_USES = ("fprop", "dgrad", "wgrad")
+UNCAST = "bf16"
+"""Format of an operand that no recipe casts."""
+_SHARED = "e8m0"
 LONGEST_INTERVAL_STEPS = 10_000
 """A run covers one interval period and lists its steps, so the period is kept listable."""
 
@@ -26,7 +33,7 @@ def _one_of(field: str, value: str, known: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Formats:
-    """Number format of each role's operands in the matrix unit."""
+    """Number format of each role's operands in the matrix unit: what they are cast to, or BF16 where they are not."""
 
     x: str = "bf16"
     w: str = "bf16"
@@ -34,7 +41,11 @@ class Formats:
 
     def __post_init__(self) -> None:
         for field in ("x", "w", "g"):
-            FORMATS.get(getattr(self, field))
+            name = getattr(self, field)
+            if name != UNCAST and not FORMATS.get(name).is_eight_bit:
+                known = ", ".join(item for item, spec in FORMATS.items() if spec.is_eight_bit)
+                rule = f"must be {UNCAST}, which is not cast, or one of {known}"
+                raise ParameterError(f"formats.{field}", f"{rule}, got '{name}'")
 
     def of(self, role: str) -> str:
         """Format of role 'x', 'w' or 'g'."""
@@ -81,7 +92,7 @@ class Recipe:
     """Name it started from; only shown, never asked."""
     formats: Formats = Formats()
     granularity: str = "tensor"
-    weight_dgrad_granularity: str = ""
+    weight_dgrad_granularity: str | None = None
     """Granularity of the weight copy that dgrad reads, where it differs."""
     timing: str = "current"
     interval_steps: int | None = 1
@@ -96,7 +107,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         GRANULARITIES.get(self.granularity)
-        if self.weight_dgrad_granularity:
+        if self.weight_dgrad_granularity is not None:
             GRANULARITIES.get(self.weight_dgrad_granularity)
         TIMINGS.get(self.timing)
         _one_of("fusion", self.fusion, FUSIONS)
@@ -110,39 +121,39 @@ class Recipe:
             raise ParameterError("history_steps", f"must be >= 1, got {self.history_steps}")
         if not 0 <= self.margin_bits <= 32:
             raise ParameterError("margin_bits", f"must be between 0 and 32, got {self.margin_bits}")
-        self._refuse_impossible()
+        reasons: dict[str, str] = {}
+        for path, message in self._impossible() if self.scaled else ():
+            reasons.setdefault(message, path)
+        if reasons:
+            (path, message), *more = [(path, message) for message, path in reasons.items()]
+            raise RefusedError(path, message, tuple(more))
 
-    def _refuse_impossible(self) -> None:
-        """Combinations that cannot exist, each with the reason."""
-        if not self.scaled:
-            return
-        per_tensor = all(self.layout(role).per_tensor for role in "xwg")
-        if self.timing != "current" and not per_tensor:
-            raise RefusedError(
-                "recipe.timing",
-                f"'{self.timing}' with granularity '{self.granularity}': a scale kept across steps needs blocks that "
-                "keep their identity, and the rows of activations are new tokens at every step; use granularity "
-                "'tensor' or timing 'current'",
-            )
-        for role in "xwg":
-            columns = FORMATS.get(self.formats.of(role)).shared_scale_columns
-            if columns and self.layout(role).columns != columns:
-                raise RefusedError(
-                    f"recipe.formats.{role}",
-                    f"'{self.formats.of(role)}' shares one scale per {columns} elements, granularity "
-                    f"'{self.granularity}' does not; use granularity 'mx'",
+    def _impossible(self) -> Iterator[tuple[str, str]]:
+        """(path, reason) of combinations that cannot exist."""
+        for use, role, granularity, layout in self._layouts():
+            if self.timing != "current" and not layout.per_tensor:
+                yield (
+                    "recipe.weight_dgrad_granularity" if use else "recipe.timing",
+                    f"'{self.timing}' with granularity '{granularity}': a scale kept across steps needs blocks that "
+                    "keep their identity, and the rows of activations are new tokens at every step; use granularity "
+                    "'tensor' or timing 'current'",
                 )
+            if reason := _contradiction(self.formats.of(role), granularity, layout):
+                yield "recipe.weight_dgrad_granularity" if use else f"recipe.formats.{role}", reason
         if self.timing == "current" and self.amax.sampling == "split":
-            raise RefusedError(
-                "recipe.amax.sampling",
-                "'split' with timing 'current': it needs the whole tensor's amax now",
-            )
+            yield "recipe.amax.sampling", "'split' with timing 'current': it needs the whole tensor's amax now"
         if self.timing == "delayed" and self.amax.sampling == "split" and self.amax.kernel != "separate":
-            raise RefusedError(
+            yield (
                 "recipe.amax.sampling",
                 f"'split' with amax.kernel '{self.amax.kernel}': an amax fused into a kernel that reads it all "
                 "has nothing to split; use amax.kernel 'separate'",
             )
+
+    def _layouts(self) -> tuple[tuple[str, str, str, ScaleLayout], ...]:
+        """(use, role, granularity, layout) of all blocks; the use is '' where it has no granularity of its own."""
+        found = tuple(("", role, self.granularity, self.layout(role)) for role in "xwg")
+        own = self.weight_dgrad_granularity
+        return found if own is None else (*found, ("dgrad", "w", own, self.layout("w", "dgrad")))
 
     @property
     def scaled(self) -> bool:
@@ -164,7 +175,7 @@ class Recipe:
     def layout(self, role: str, use: str = "") -> ScaleLayout:
         """Blocks of role 'x', 'w' or 'g', seen along the contraction axis of GEMM ``use``."""
         name = self.granularity
-        if role == "w" and use == "dgrad" and self.weight_dgrad_granularity:
+        if role == "w" and use == "dgrad" and self.weight_dgrad_granularity is not None:
             name = self.weight_dgrad_granularity
         layout = GRANULARITIES.get(name).of(role)
         return replace(layout, powers_of_two=True) if self.scale_rounding == "power_of_two" else layout
@@ -173,18 +184,52 @@ class Recipe:
         """GEMM ``use`` stays in BF16."""
         return not self.scaled or use in self.exceptions.gemms
 
+    def idle_axes(self) -> frozenset[str]:
+        """Axes, with dots, that make no difference to this recipe whatever they say."""
+        idle: set[str] = set()
+        if not self.keeps_state:
+            idle |= {"interval_steps", "history_steps", "history_rule", "amax.kernel", "amax.sampling"}
+        elif self.interval_steps is None:
+            idle |= {"amax.kernel", "amax.sampling"}
+        if self.timing in ("direct", "static"):  # no scale is computed
+            idle |= {"scale_rounding", "margin_bits"}
+        elif all(GRANULARITIES.get(name).of(role).powers_of_two for _, role, name, _ in self._layouts()):
+            idle.add("scale_rounding")
+        return frozenset(idle)
+
     def canonical(self) -> Recipe:
         """The same recipe with every axis that cannot matter at its default, so that equal points compare equal."""
-        recipe = replace(self, preset="")
         if not self.scaled:
             return Recipe(preset="", formats=self.formats)
-        if not self.keeps_state:
-            recipe = replace(recipe, interval_steps=1, history_steps=1024, history_rule="max", amax=AmaxAxes())
-        return recipe
+        idle = self.idle_axes()
+        plain = {name: _DEFAULTS[name] for name in idle if name in _DEFAULTS}
+        amax = AmaxAxes() if "amax.kernel" in idle else self.amax
+        return replace(self, preset="", amax=amax, **plain)
 
     def as_current(self) -> Recipe:
         """The recipe of the first step, which has no history: the same scales from the tensors' own amax."""
         return replace(self, timing="current", amax=AmaxAxes())
+
+
+_DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Recipe)}
+
+
+def _contradiction(number_format: str, granularity: str, layout: ScaleLayout) -> str:
+    """Why a format cannot have its scales in these blocks, '' if it can."""
+    columns = FORMATS.get(number_format).shared_scale_columns
+    if columns and (layout.columns, layout.scale_format) != (columns, _SHARED):
+        return (
+            f"'{number_format}' shares one scale per {columns} elements, granularity '{granularity}' does not; use "
+            "granularity 'mx'"
+        )
+    shared = [(name, spec.rate_as) for name, spec in FORMATS.items() if spec.shared_scale_columns]
+    known = sorted({name for names in shared for name in names})
+    if layout.scale_format == _SHARED and number_format not in (UNCAST, *known):
+        return (
+            f"'{number_format}' with granularity '{granularity}': no matrix unit takes E8M0 block scales with it, only "
+            f"with {', '.join(known)}; use granularity 'tensor'"
+        )
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from hwmodel.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+SIZE_LIMIT_BYTES = 256 * 2**20
+"""Largest file read."""
+DEPTH_LIMIT = 100
+"""Most levels of nesting."""
+_MOST_PERCENT = 1e9
+"""A change of this share and more says nothing as one."""
+_SHOWN = 200
+"""Most characters of a path or value in texts."""
 _NAMING_KEYS = ("recipe", "name")
 """Entries of a list that all have a different one of these are matched by it rather than by place."""
 
@@ -38,9 +47,17 @@ class Change:
 
     @property
     def delta(self) -> float | int | None:
-        """After less before, for numbers."""
+        """After less before, for numbers; None where that is beyond a float."""
         before, after = _number(self.before), _number(self.after)
-        return None if before is None or after is None else after - before
+        if before is None or after is None:
+            return None
+        delta = after - before
+        return delta if _is_finite(delta) else None
+
+    @property
+    def path_text(self) -> str:
+        """The path as text."""
+        return _shortened(self.path)
 
     @property
     def before_text(self) -> str:
@@ -62,7 +79,8 @@ class Change:
         if (delta := self.delta) is None:
             return "changed"
         before = _number(self.before)
-        return f"{delta:+.6g} ({100 * delta / abs(before):+.2f} %)" if before else f"{delta:+.6g}"
+        percent = 100 * (float(delta) / abs(float(before))) if before else math.inf
+        return f"{delta:+.6g} ({percent:+.2f} %)" if abs(percent) < _MOST_PERCENT else f"{delta:+.6g}"
 
 
 def compare(before: Mapping[str, object], after: Mapping[str, object]) -> tuple[Change, ...]:
@@ -100,22 +118,86 @@ def _kind(result: Mapping[str, object]) -> str:
 def read_result(path: Path) -> dict[str, object]:
     """A result written with ``--json``.
 
+    JSON is read strictly: no NaN, no infinity, no number beyond a float and no key written twice.
+
     Raises:
         ConfigError: no such file, not JSON, or not an object.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            str(path), (Problem("", None, f"cannot be read: {(error.strerror or '').lower()}"),)
-        ) from None
+        with path.open("rb") as file:
+            content = file.read(SIZE_LIMIT_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _refusal(path, f"cannot be read: {reason.lower()}") from None
+    if len(content) > SIZE_LIMIT_BYTES:
+        raise _refusal(path, f"is larger than {SIZE_LIMIT_BYTES} bytes")
+    try:
+        data = _STRICT.decode(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise _refusal(path, f"is not UTF-8 text: byte 0x{content[error.start]:02x}", line) from None
     except json.JSONDecodeError as error:
-        raise ConfigError(str(path), (Problem("", error.lineno, f"is not JSON: {error.msg}"),)) from None
-    except (UnicodeDecodeError, RecursionError, ValueError):
-        raise ConfigError(str(path), (Problem("", None, "is not JSON"),)) from None
+        raise _refusal(path, f"is not JSON: {error.msg}", error.lineno) from None
+    except _NotStrictError as error:
+        raise _refusal(path, f"holds {error}") from None
+    except RecursionError:
+        raise _refusal(path, f"is nested deeper than {DEPTH_LIMIT} levels") from None
     if not isinstance(data, dict):
-        raise ConfigError(str(path), (Problem("", None, f"must hold an object, got {type(data).__name__}"),))
+        raise _refusal(path, f"must hold an object, got {'null' if data is None else type(data).__name__}")
+    if _is_deep(data):
+        raise _refusal(path, f"is nested deeper than {DEPTH_LIMIT} levels")
     return data
+
+
+class _NotStrictError(ValueError):
+    """What Python's reader of JSON would let pass."""
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise _NotStrictError(f"{text}, which is no number")
+
+
+def _read_whole(text: str) -> int:
+    _read_real(text)
+    return int(text)
+
+
+def _read_real(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise _NotStrictError(f"{_shortened(text)}, which is beyond the largest number")
+    return number
+
+
+def _read_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _NotStrictError(f"the key {_shortened(key)!r} twice in one object")
+        found[key] = value
+    return found
+
+
+_STRICT: Final = json.JSONDecoder(
+    object_pairs_hook=_read_object,
+    parse_float=_read_real,
+    parse_int=_read_whole,
+    parse_constant=_refuse_constant,
+)
+
+
+def _is_deep(data: object) -> bool:
+    """Whether something lies more than `DEPTH_LIMIT` levels down."""
+    level = [data]
+    for _ in range(DEPTH_LIMIT + 1):
+        level = [part for item in level for part in (_children(item) or {}).values()]
+        if not level:
+            return False
+    return True
+
+
+def _refusal(path: Path, message: str, line: int | None = None) -> ConfigError:
+    return ConfigError(str(path), (Problem("", line, message),))
 
 
 def _changes(path: str, before: object, after: object) -> Iterator[Change]:
@@ -181,9 +263,21 @@ def _number(value: object) -> float | int | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+def _is_finite(number: float) -> bool:
+    """Whether a float can hold the number."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an int, which has no largest
+        return False
+
+
 def _text(value: object) -> str:
     if value is MISSING:
         return "-"
     if isinstance(value, str):
-        return value
-    return f"{value:.9g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+        return _shortened(value)
+    return f"{value:.9g}" if isinstance(value, float) else _shortened(json.dumps(value))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

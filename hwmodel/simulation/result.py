@@ -224,7 +224,10 @@ class Result:
         return row
 
     def _defaults_used(self) -> list[str]:
-        return [*self._defaults, *(f"{path}: {text}" for path, text in sorted(self.simulation.defaults.items()))]
+        """Those of the files, but what the simulation found to hold instead."""
+        found = self.simulation.defaults
+        stated = (line for line in self._defaults if line.partition(": ")[0] not in found)
+        return [*stated, *(f"{path}: {text}" for path, text in sorted(found.items()))]
 
     def warnings(self) -> list[str]:
         """What a reader must know beside the numbers."""

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hwmodel.api import OWN
 from hwmodel.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ INTERVAL = "recipe.interval_steps"
 LARGEST_GRID = 100_000
 """Points of one sweep: more are a mistake in an axis rather than a wish."""
 _PRESET_PATHS = ("recipe", "recipe.preset")
+_NAMING_SECTIONS = ("model", "software")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,14 @@ class Point:
 
     device: str
     recipe: str | None
-    """Preset; None for the workload's own recipe."""
+    """Preset, or `OWN`; None where none was asked for, which is the workload's own too."""
     values: tuple[tuple[str, str], ...]
     """(path, value) of every axis."""
+
+    @property
+    def preset(self) -> str | None:
+        """Preset; None for the workload's own recipe."""
+        return None if self.recipe == OWN else self.recipe
 
     @property
     def edits(self) -> tuple[tuple[str, str], ...]:
@@ -57,7 +64,7 @@ class Grid:
     workload: str
     devices: tuple[str, ...]
     recipes: tuple[str, ...]
-    """Presets; empty for the workload's own recipe."""
+    """Presets, and `OWN`; empty for the workload's own recipe alone."""
     axes: tuple[Axis, ...]
 
     def __post_init__(self) -> None:
@@ -85,6 +92,12 @@ class Grid:
         for device, recipe, *values in itertools.product(self.devices, recipes, *(axis.values for axis in self.axes)):
             assert device is not None
             yield Point(device, recipe, tuple(zip(paths, (str(value) for value in values), strict=True)))
+
+    def naming_edits(self) -> Iterator[tuple[tuple[str, str], ...]]:
+        """Edits of every combination of the values that may name another file: a model or a software set."""
+        axes = [axis for axis in self.axes if axis.path.partition(".")[0] in _NAMING_SECTIONS]
+        for values in itertools.product(*(axis.values for axis in axes)):
+            yield tuple(zip((axis.path for axis in axes), values, strict=True))
 
 
 def make_grid(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from hwmodel.api import OWN
 from hwmodel.config.device import load_device, load_software
 from hwmodel.config.workload import LoadedWorkload, load_workload, presets
 from hwmodel.errors import ConfigError, HwModelError, ParameterError, RefusedError, RegistryError, UnsupportedError
@@ -136,7 +137,7 @@ class _Loader:
             HwModelError: it cannot be.
         """
         device = self.device(point.device, point.device_edits)
-        loaded = self.workload(point.edits, point.recipe)
+        loaded = self.workload(point.edits, point.preset)
         workload, software = loaded.workload, self.software(loaded)
         # A value set to what it was already is the same value, whoever said it.
         numbers = (
@@ -213,8 +214,8 @@ def prepare(grid: Grid) -> Sweep:
     loader = _Loader(grid.workload)
     known = presets()
     for name in grid.recipes:
-        if name not in known:
-            raise RegistryError("preset", name, tuple(known))
+        if name not in (OWN, *known):
+            raise RegistryError("preset", name, (OWN, *known))
     for name in grid.devices:
         loader.device(name, ())
     ready: dict[Point, _Ready] = {}
@@ -275,18 +276,23 @@ def _check(loader: _Loader, grid: Grid, point: Point, ready: _Ready | None, erro
     swept = {SPELT.get(path, path): _shown(value) for path, value in point.values}
     if ready is not None:
         values = {**swept, **axis_values(ready.workload)}
-        return _Checked(point, _ordered(values, grid), ready.workload.recipe.preset, ready)
+        return _Checked(point, _ordered(values, grid), _name(point, ready.workload), ready)
     assert error is not None
     single = tuple((axis.path, axis.values[0]) for axis in grid.axes if len(axis.values) == 1)
     base: Mapping[str, object] = {}
     recipe = point.recipe
     try:
         edits = Point(point.device, point.recipe, single).edits
-        loaded = loader.workload(edits, point.recipe).workload
-        base, recipe = axis_values(loaded), loaded.recipe.preset
+        loaded = loader.workload(edits, point.preset).workload
+        base, recipe = axis_values(loaded), _name(point, loaded)
     except HwModelError:  # then only what was asked for is known
         pass
     return _Checked(point, _ordered({**base, **swept}, grid), recipe or "", None, _one_line(error))
+
+
+def _name(point: Point, workload: Workload) -> str:
+    """What a row calls the recipe: as it was asked for, or by its preset where none was."""
+    return point.recipe or workload.recipe.preset
 
 
 def axis_values(workload: Workload) -> dict[str, object]:

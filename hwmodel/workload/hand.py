@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hwmodel.errors import GraphError, ParameterError
+from hwmodel.errors import ParameterError
 from hwmodel.graph import Graph, Node, Target, TensorSpec
 from hwmodel.graph.order import order
 from hwmodel.ops.build import Builder
@@ -14,6 +14,8 @@ from hwmodel.recipes.lowering import Lowering
 from hwmodel.workload.workload import HandGraph, OpLine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hwmodel.recipes.recipe import Recipe, StepKind
 
 LINEAR = "linear"
@@ -48,7 +50,7 @@ def line_name(line: OpLine, index: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class Turn:
     """One op whose turn it is, or the backward of a linear layer."""
 
     line: OpLine
@@ -56,33 +58,60 @@ class _Turn:
     backward: bool = False
 
 
-def _in_order(workload: HandGraph) -> list[_Turn]:
-    """Every op such that each comes behind all it needs: forward as written, the layers' backward in reverse."""
-    forward = [_Turn(line, index) for index, line in enumerate(workload.ops)]
-    behind = [_Turn(turn.line, turn.index, backward=True) for turn in forward if _has_backward(turn.line)]
-    turns = [*forward, *reversed(behind)]
-    nodes = [_outline(turn) for turn in turns]
+def turns_of(workload: HandGraph) -> list[Turn]:
+    """The ops as written, then the backward of linear layers in reverse."""
+    forward = [Turn(line, index) for index, line in enumerate(workload.ops)]
+    behind = [Turn(turn.line, turn.index, backward=True) for turn in forward if _has_backward(turn.line)]
+    return [*forward, *reversed(behind)]
+
+
+def outline(workload: HandGraph, turns: list[Turn], also_given: frozenset[str] = frozenset()) -> Graph:
+    """What each turn reads and writes, as far as order goes; ``also_given`` exists beside the listed tensors."""
+    nodes = [_node(turn) for turn in turns]
     written = {name for node in nodes for name in node.outputs}
-    given = {line.name for line in workload.tensors} | {turn.line.outputs[0] + ".grad" for turn in behind}
+    given = {line.name for line in workload.tensors} | also_given
+    given |= {turn.line.outputs[0] + ".grad" for turn in turns if turn.backward}
     names = written | given | {name for node in nodes for name in node.inputs}
     specs = {name: TensorSpec(name, (1,), "bf16") for name in sorted(names)}
-    outline = Graph(workload.name, specs, tuple(nodes), tuple(sorted(given - written)))
-    by_name = {node.name: turn for node, turn in zip(nodes, turns, strict=True)}
-    return [by_name[node.name] for node in order(outline)]
+    return Graph(workload.name, specs, tuple(nodes), tuple(sorted(given - written)))
+
+
+def _in_order(workload: HandGraph) -> list[Turn]:
+    """Every turn such that each comes behind all it needs."""
+    for index, line in enumerate(workload.ops):
+        if line.op == LINEAR and not is_layer(line):
+            message = (
+                f"op 'linear' reads x and w and gives y, got {len(line.inputs)} inputs and {len(line.outputs)} outputs"
+            )
+            raise ParameterError(f"ops.{index}.inputs", message)
+    turns = turns_of(workload)
+    made = outline(workload, turns)
+    by_name = {node.name: turn for node, turn in zip(made.nodes, turns, strict=True)}
+    return [by_name[node.name] for node in order(made)]
+
+
+def is_layer(line: OpLine) -> bool:
+    """A linear layer that reads x and w and gives y."""
+    return line.op == LINEAR and (len(line.inputs), len(line.outputs)) == (2, 1)
+
+
+def layer_uses(ops: Iterable[OpLine], tensor: str, role: str) -> tuple[str, ...]:
+    """The GEMMs of linear layers among ``ops`` that read a tensor in a role."""
+    if role == "g":
+        return ("dgrad", "wgrad")
+    which = 0 if role == "x" else 1
+    readers = [line for line in ops if is_layer(line) and line.inputs[which] == tensor]
+    second = "wgrad" if role == "x" else "dgrad"
+    return ("fprop", second) if any(line.backward for line in readers) else ("fprop",)
 
 
 def _has_backward(line: OpLine) -> bool:
-    return line.op == LINEAR and line.backward
+    return is_layer(line) and line.backward
 
 
-def _outline(turn: _Turn) -> Node:
+def _node(turn: Turn) -> Node:
     """What an op reads and writes, as far as order goes."""
     line, name = turn.line, line_name(turn.line, turn.index)
-    if line.op == LINEAR and (len(line.inputs), len(line.outputs)) != (2, 1):
-        message = (
-            f"op 'linear' reads x and w and gives y, got {len(line.inputs)} inputs and {len(line.outputs)} outputs"
-        )
-        raise ParameterError(f"ops.{turn.index}.inputs", message)
     if not turn.backward:
         return Node(name, line.op, None, line.inputs, line.outputs)
     (x, w), (y,) = line.inputs, line.outputs
@@ -98,7 +127,7 @@ class _Hand:
     in_backward: bool = False
     deliveries: dict[tuple[str, str], Delivery] = field(default_factory=dict)
 
-    def add(self, turn: _Turn) -> None:
+    def add(self, turn: Turn) -> None:
         """The nodes of one op."""
         line, name = turn.line, line_name(turn.line, turn.index)
         for tensor in line.inputs:
@@ -111,7 +140,7 @@ class _Hand:
             else:
                 self.low.builder.add(line.op, line.params, line.inputs, line.outputs, name=name, role=name)
         except ParameterError as error:
-            raise ParameterError(_place(turn.index, error.field), error.message) from error
+            raise ParameterError(place(turn.index, error.field), error.message) from error
         for tensor in line.outputs:
             self.check_declared(tensor)
 
@@ -140,19 +169,9 @@ class _Hand:
         """A tensor in the forms that all layers that read it in this role need, cast once."""
         if (tensor, role) not in self.deliveries:
             shown = f"{label}.grad" if role == "g" else label
-            self.deliveries[tensor, role] = self.low.deliver(
-                tensor, role=role, uses=self.uses(tensor, role), label=shown
-            )
+            uses = layer_uses(self.workload.ops, tensor, role)
+            self.deliveries[tensor, role] = self.low.deliver(tensor, role=role, uses=uses, label=shown)
         return self.deliveries[tensor, role]
-
-    def uses(self, tensor: str, role: str) -> tuple[str, ...]:
-        """The GEMMs that read a tensor in a role."""
-        if role == "g":
-            return ("dgrad", "wgrad")
-        place = 0 if role == "x" else 1
-        readers = [line for line in self.workload.ops if line.op == LINEAR and line.inputs[place] == tensor]
-        second = "wgrad" if role == "x" else "dgrad"
-        return ("fprop", second) if any(line.backward for line in readers) else ("fprop",)
 
     def given(self, tensor: str) -> bool:
         """Whether the tensor exists, after making it an input of the graph where the workload lists it."""
@@ -173,21 +192,9 @@ class _Hand:
                 raise ParameterError(f"tensors.{tensor}", message)
 
 
-def _place(index: int, refused: str) -> str:
+def place(index: int, refused: str) -> str:
     """Where in the workload a field stands that a node refused as ``node.field``."""
     key = refused.rpartition(".")[2]
     if key == "params":
         return f"ops.{index}"
     return f"ops.{index}.{key}" if key in _FIELDS else f"ops.{index}.params.{key}"
-
-
-def check_hand(workload: HandGraph) -> None:
-    """Refuse, by name, a graph whose ops cannot be put in an order.
-
-    Raises:
-        GraphError: as `lower_hand`.
-        ParameterError: a linear layer without its two inputs and one output.
-    """
-    if not workload.ops:
-        raise GraphError(workload.name, "has no ops")
-    _in_order(workload)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 from hwmodel.errors import ParameterError
 from hwmodel.graph import Layout
 from hwmodel.models.spec import ModelSpec
 from hwmodel.recipes.recipe import LONGEST_INTERVAL_STEPS, Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 GRADIENT_BYTES = {"fp32": 4, "bf16": 2}
 """Format in which gradients are summed over data-parallel ranks -> bytes of an element."""
@@ -55,6 +59,24 @@ class Optimizer:
                 raise ParameterError(f"optimizer.{name}", f"must be >= 0, got {getattr(self, name)}")
 
 
+def layout_mistakes(model: ModelSpec, batch: Batch, layout: Layout) -> Iterator[ParameterError]:
+    """Every way in which a batch and a pipeline do not fit the degrees of parallelism."""
+    per_rank = layout.dp * batch.micro_sequences
+    if batch.global_sequences % per_rank:
+        rule = f"must be a multiple of parallel.dp x batch.micro = {per_rank}"
+        yield ParameterError("batch.global", f"{rule}, got {batch.global_sequences}")
+    elif layout.vp > 1 and batch.global_sequences // per_rank % layout.pp:
+        rule = f"interleaved stages need microbatches in multiples of pp={layout.pp}"
+        yield ParameterError("parallel.vp", f"{rule}, got {batch.global_sequences // per_rank}")
+    if batch.sequence % layout.cp:
+        yield ParameterError("batch.sequence", f"must be a multiple of parallel.cp={layout.cp}, got {batch.sequence}")
+    most = model.layers + 2
+    if layout.pp * layout.vp > most and layout.vp > 1:
+        yield ParameterError("parallel.vp", f"pp x vp must be <= layers + 2 = {most}, got {layout.pp * layout.vp}")
+    elif layout.pp > most:
+        yield ParameterError("parallel.pp", f"must be <= layers + 2 = {most}, got {layout.pp}")
+
+
 @dataclass(frozen=True, slots=True)
 class Training:
     """One optimiser step of a dense decoder."""
@@ -72,27 +94,8 @@ class Training:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        layout, batch = self.layout, self.batch
-        per_rank = layout.dp * batch.micro_sequences
-        if batch.global_sequences % per_rank:
-            raise ParameterError(
-                "batch.global",
-                f"must be a multiple of parallel.dp x batch.micro = {per_rank}, got {batch.global_sequences}",
-            )
-        if batch.sequence % layout.cp:
-            raise ParameterError(
-                "batch.sequence", f"must be a multiple of parallel.cp={layout.cp}, got {batch.sequence}"
-            )
-        if layout.vp > 1 and self.microbatches % layout.pp:
-            raise ParameterError(
-                "parallel.vp",
-                f"interleaved stages need microbatches in multiples of pp={layout.pp}, got {self.microbatches}",
-            )
-        if layout.pp * layout.vp > self.model.layers + 2:
-            raise ParameterError(
-                "parallel.vp",
-                f"pp x vp must be <= layers + 2 = {self.model.layers + 2}, got {layout.pp * layout.vp}",
-            )
+        for mistake in layout_mistakes(self.model, self.batch, self.layout):
+            raise mistake
         _check_steps(self.steps)
 
     @property

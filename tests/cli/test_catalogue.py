@@ -70,8 +70,9 @@ def test_a_workload_shows_keys_as_its_file_has_them_and_its_own_axes(run: Run, t
     }
 
 
-def test_every_key_of_a_workload_is_described(run: Run) -> None:
-    result = run("schema", "workload")
+@pytest.mark.parametrize("kind", ["workload", "software"])
+def test_every_key_of_a_file_is_described(run: Run, kind: str) -> None:
+    result = run("schema", kind)
     assert result.exit_code == 0
     assert list(without_description(json.loads(result.stdout), ())) == []
 

@@ -145,3 +145,37 @@ def test_hostile_names_are_only_text(run: Run, small: Path, tmp_path: Path) -> N
     page = (tmp_path / "t.html").read_text(encoding="utf-8")
     assert "<img src=x" not in page
     assert "<script>alert(1)" not in page
+
+
+MODEL = """\
+name: tiny
+layers: 2
+hidden: 256
+heads: 4
+key_value_heads: 2
+head_size: 64
+feed_forward: 512
+vocabulary: 1024
+"""
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare", "sweep"])
+def test_a_file_that_only_another_file_names_is_not_overwritten(run: Run, tmp_path: Path, command: str) -> None:
+    (tmp_path / "base.yaml").symlink_to(tmp_path / "model.json")  # an input under an ending that is written
+    (tmp_path / "model.json").write_text(MODEL)
+    workload = tmp_path / "w.yaml"
+    workload.write_text("kind: training\nmodel: ./base.yaml\nbatch: {global: 4, micro: 1, sequence: 256}\n")
+    option = "--out" if command == "sweep" else "--json"
+    result = run(command, workload, "--device", "npu", option, tmp_path / "model.json")
+    assert result.exit_code == 2
+    assert "is an input of this command and would be overwritten" in result.stderr
+    assert (tmp_path / "model.json").read_text() == MODEL
+
+
+def test_a_device_that_is_extended_is_not_overwritten(run: Run, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "parent.json").write_text("extends: npu\n")
+    (tmp_path / "parent.yaml").symlink_to(tmp_path / "parent.json")
+    (tmp_path / "child.yaml").write_text("extends: ./parent.yaml\n")
+    result = run("simulate", small, "--device", tmp_path / "child.yaml", "--json", tmp_path / "parent.json")
+    assert result.exit_code == 2
+    assert "is an input of this command" in result.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hwmodel.api import compare, simulate
-from hwmodel.errors import UnsupportedError
+from hwmodel.errors import ConfigError, UnsupportedError
 
 SMALL = ("model.layers=2", "batch.global=8", "batch.sequence=2048")
 
@@ -16,10 +16,13 @@ SMALL = ("model.layers=2", "batch.global=8", "batch.sequence=2048")
 def test_a_format_the_device_lacks_is_refused_with_the_nodes_that_need_it(
     device: str, recipe: str, number_format: str
 ) -> None:
-    with pytest.raises(UnsupportedError) as caught:
+    with pytest.raises(ConfigError) as caught:
         simulate("quickstart", device, recipe=recipe, sets=SMALL)
+    assert isinstance(caught.value.__cause__, UnsupportedError)
     text = str(caught.value)
-    assert text.startswith(f"matrix unit of {device} (it has bf16, fp16, fp8_e4m3fn, fp8_e5m2")
+    assert text.startswith(
+        f"--recipe: recipe.formats.x: matrix unit of {device} (it has bf16, fp16, fp8_e4m3fn, fp8_e5m2"
+    )
     assert f") does not support '{number_format}', which L0.qkv_out.fprop, " in text
     assert text.endswith(" more nodes would need") or "more nodes" in text
     assert "\n" not in text

@@ -47,7 +47,7 @@ def test_a_sound_graph_passes_and_keeps_its_written_order() -> None:
             "tensor 't' is written twice, by node 'a' and by node 'b'",
         ),
         (graph(node("a", "x", "t t")), "tensor 't' is written twice, by node 'a' and by node 'a'"),
-        (graph(node("a", "t", "x")), "tensor 'x' is a graph input and is written by node 'a'"),
+        (graph(node("a", "x", "x")), "tensor 'x' is a graph input and is written by node 'a'"),
         (
             graph(node("a", "x lost", "t")),
             "node 'a' reads 'lost', which no node writes and which is not a graph input",

@@ -110,7 +110,7 @@ def test_refused_params() -> None:
         CollectiveParams("tp", 2, reduction="mean")
     with pytest.raises(ParameterError, match=r"^picoseconds: must be >= 0, got -1$"):
         ElapsedParams(-1)
-    with pytest.raises(ParameterError, match=r"^index: must be 0 to 3, got 4$"):
+    with pytest.raises(ParameterError, match=r"^index: must be 0 to pieces - 1 = 3, got 4$"):
         SplitParams(0, 4, 4)
 
 

@@ -49,7 +49,18 @@ def test_true_is_not_one_and_zero_has_no_percentage() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("[1]", "must hold an object, got list"), ("{\n'a'}", ":2: is not JSON"), ("\udcff", "is not JSON")],
+    [
+        ("[1]", "must hold an object, got list"),
+        ("{\n'a'}", ":2: is not JSON"),
+        ("\udcff", ":1: is not UTF-8 text: byte 0xff"),
+        ('{"a": NaN}', "holds NaN, which is no number"),
+        ('{"a": -Infinity}', "holds -Infinity, which is no number"),
+        ('{"a": 1e999}', "holds 1e999, which is beyond the largest number"),
+        ('{"a": ' + "1" * 400 + "}", "which is beyond the largest number"),
+        ('{"a": 1, "a": 2}', "holds the key 'a' twice in one object"),
+        ('{"a": ' + "[" * 101 + "]" * 101 + "}", "is nested deeper than 100 levels"),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "is nested deeper than 100 levels"),
+    ],
 )
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "r.json"

@@ -140,6 +140,13 @@ def test_another_device_or_software_is_another_point(training: str) -> None:
     assert len({row.step_seconds for row in rows}) == 4
 
 
+def test_the_file_s_own_recipe_stands_beside_presets(small: str) -> None:
+    rows = sweep(small, "npu", recipes="own,current,bf16")
+    assert [row.recipe for row in rows] == ["own", "current", "bf16"]
+    assert [row.same_as for row in rows] == [None, 0, None]
+    assert rows[0].step_seconds == rows[1].step_seconds
+
+
 def test_bf16_is_simulated_once_for_each_machine(small: str, simulated: list[str]) -> None:
     sweep(small, "npu,h100", recipes="current,delayed,row")
     assert simulated.count("bf16") == 2

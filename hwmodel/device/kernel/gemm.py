@@ -139,10 +139,19 @@ def choices(demand: Gemm, facts: GemmFacts, cores: int) -> list[Choice]:
             floor = _floor(demand, facts, tile, k=k, waves=waves, matrix_cycles=cycles, exposed=exposed)
             found.append(Choice(floor, tile, splits, k, step, kept, cycles, promotion))
     if not found:
-        raise ParameterError(
-            "matrix.tiles", f"device '{device.name}' has no tile that fits this GEMM on {cores} of its cores"
-        )
+        raise ParameterError("matrix.tiles", _no_tile(demand, device, cores, promotion))
     return sorted(found, key=lambda choice: choice.floor_picoseconds)
+
+
+def _no_tile(demand: Gemm, device: Device, cores: int, promotion: str) -> str:
+    """What no tile of the device has room for."""
+    kept = "two accumulators" if promotion == "two_group" else "an accumulator"
+    scales = " and scales" if demand.a_scale_bytes + demand.b_scale_bytes else ""
+    return (
+        f"device '{device.name}' has no tile for {demand.a_format} by {demand.b_format} on {cores} cores: each needs "
+        f"two steps of operands{scales} in operand_buffer_bytes={device.matrix.operand_buffer_bytes} and {kept} in "
+        f"accumulator_bytes={device.matrix.accumulator_bytes} of a core"
+    )
 
 
 def _floor(demand: Gemm, facts: GemmFacts, tile: Tile, *, k: int, waves: int, matrix_cycles: int, exposed: bool) -> int:
