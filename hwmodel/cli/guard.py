@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,31 @@ from hwmodel.cli import INTERRUPTED
 from hwmodel.errors import HwModelError
 
 BAD_INPUT = 2
+
+
+class Terminated(KeyboardInterrupt):
+    """The system asks the process to end. What is met on Ctrl-C is met here: no half file, rows done so far kept.
+
+    Attributes:
+        exit_code: 128 and the number of the signal, as shells report it.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
+
+
+def end_tidily() -> None:
+    """Let SIGTERM and SIGHUP end the command as Ctrl-C does. A signal that is ignored (``nohup``) stays ignored."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # the second is not on Windows
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _terminate)
+
+
+def _terminate(number: int, _: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # once is enough
+    raise Terminated(number)
 
 
 class Commands(TyperGroup):
@@ -65,6 +91,9 @@ def _exits() -> Iterator[None]:
             sys.stdout.flush()  # a stream that takes no more is noticed here, not when Python shuts down
     except HwModelError as error:
         raise fail([str(error)]) from None
+    except Terminated as error:
+        note("terminated")
+        raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt:
         note("interrupted")
         raise typer.Exit(INTERRUPTED) from None

@@ -9,14 +9,15 @@ import typer
 
 from hwmodel import __version__
 from hwmodel.cli import catalogue, compare, diff, schema, simulate, sweep
-from hwmodel.cli.guard import Commands
+from hwmodel.cli.guard import Commands, end_tidily
 from hwmodel.cli.streams import guard_streams, tidy_environment
 
 app = typer.Typer(
     name="hwmodel",
     cls=Commands,
     help="hwmodel predicts training steps: how fast an 8-bit scaling recipe trains a model on an accelerator, and why.",
-    epilog="Exit codes: 0 done; 2 bad input or a combination that cannot exist; 130 stopped with Ctrl-C; 1 a bug.",
+    epilog="Exit codes: 0 done; 2 bad input or a combination that cannot exist; 130 stopped with Ctrl-C, 143 by the "
+    "system; 1 a bug.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # plain help: it needs no import, and reads the same in a pipe
@@ -50,6 +51,7 @@ def run() -> None:
     """Run the command that the process's arguments name; ends the process."""
     guard_streams()
     tidy_environment()
+    end_tidily()
     try:
         app(prog_name="hwmodel")
     finally:

@@ -14,6 +14,7 @@ import pytest
 import hwmodel.api
 import hwmodel.sweeps.run
 from hwmodel import __version__
+from hwmodel.cli.guard import end_tidily
 from hwmodel.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -154,6 +155,35 @@ def test_ctrl_c_ends_with_130(run: Run, small: Path, monkeypatch: pytest.MonkeyP
     assert result.stderr == "interrupted\n"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_command_as_ctrl_c_does(
+    run: Run, small: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    def ended(*_: object) -> None:
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(hwmodel.api, "run", ended)
+    before = signal.getsignal(number)
+    try:
+        end_tidily()
+        result = run("simulate", small, "--device", "npu")
+    finally:
+        signal.signal(number, before)
+    assert result.exit_code == 128 + number
+    assert result.stderr == "terminated\n"
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    term = signal.getsignal(signal.SIGTERM)
+    try:
+        end_tidily()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        signal.signal(signal.SIGTERM, term)
+
+
 def test_control_characters_in_a_message_do_not_reach_the_terminal(run: Run) -> None:
     result = run("simulate", "\x1b[31mred\u2028", "--device", "npu")
     assert result.exit_code == 2
@@ -170,6 +200,34 @@ def test_processes_end_with_the_same_codes(process: Process, small: Path) -> Non
     refused = process("simulate", small, "--device", "npu", "--recipe", "nope")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="no such signals")
+def test_a_process_that_is_ended_keeps_the_rows_done(small: Path, tmp_path: Path) -> None:
+    program = """
+import os, signal, sys
+import hwmodel.sweeps.run as sweeps
+from hwmodel.cli import main
+simulate, calls = sweeps.simulate, []
+def ended(*given):
+    calls.append(given)
+    if len(calls) == 3:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return simulate(*given)
+sweeps.simulate = ended
+sys.argv = ["hwmodel", *sys.argv[1:]]
+main()
+"""
+    out = tmp_path / "rows.csv"
+    arguments = ["sweep", str(small), "--device", "npu", "--recipes", "bf16,current,delayed,row", "--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], cwd=ROOT, capture_output=True, check=False, timeout=120
+    )
+    assert done.returncode == 143
+    assert done.stderr.decode().splitlines() == [f"stopped after 2 of 4 rows; these are in {out}", "terminated"]
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, small.name]
 
 
 @pytest.mark.slow
