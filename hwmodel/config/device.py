@@ -58,6 +58,7 @@ CONFIDENCE: Final = {
     "I": "inferred by arithmetic",
     "U": "recalled or unknown, not verified",
     "A": "assumption, a parameter to vary",
+    "F": "fitted to measured rows, named in the source",
 }
 _KEYS = ("source", "confidence")
 PREFIX: Final = "device"
@@ -266,6 +267,8 @@ class _Build:
             epilogue_overlaps=matrix.epilogue_overlaps,
             scale_load_bytes_per_cycle=matrix.scale_load_bytes_per_cycle,
             scale_copies=matrix.scale_copies,
+            power_fraction=dict(self.file.calibration.power_fraction),
+            tile_cycles=self.file.calibration.tile_cycles,
         )
 
     def resource(self, name: str, resource: ResourceSchema) -> Resource:
@@ -307,4 +310,4 @@ def _stages(stages: tuple[GemmStageSchema, ...] | tuple[StreamStageSchema, ...])
 
 
 def _tiles(tiles: tuple[TileSchema, ...]) -> tuple[Tile, ...]:
-    return tuple(Tile(tile.m, tile.n, tile.k_bytes, tile.cores) for tile in tiles)
+    return tuple(Tile(tile.m, tile.n, tile.k_bytes, tile.cores, tile.cluster_m, tile.cluster_n) for tile in tiles)

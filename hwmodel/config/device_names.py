@@ -32,6 +32,7 @@ _USES: Final = (
     ("format", ("matrix", "formats", _EACH)),
     ("format", ("matrix", "native_scaling", _EACH, "scale_format")),
     ("format with a rate", ("calibration", "sustained_fraction", _KEY)),
+    ("format with a rate", ("calibration", "power_fraction", _KEY)),
     ("level", ("calibration", "levels", _KEY)),
 )
 """Kind of name and where a device file uses it."""

@@ -161,6 +161,10 @@ class TileSchema(Schema):
     """Extent along k of one step, in bytes of the wider operand."""
     cores: PositiveInteger = 1
     """Cores that work on one tile together."""
+    cluster_m: PositiveInteger = 1
+    """Tiles below one another that run at the same time and read their columns from the cache once for all."""
+    cluster_n: PositiveInteger = 1
+    """Tiles beside one another that run at the same time and read their rows from the cache once for all."""
 
 
 class GemmVariantSchema(Schema):
@@ -288,6 +292,10 @@ class AccessSchema(Schema):
     """Kernels that write or read across rows."""
     latency: _Share | None = None
     """Tiny accesses that depend on each other."""
+    gemm: _Share | None = None
+    """Operands and outputs of matrix kernels."""
+    attention: _Share | None = None
+    """Queries, keys, values and outputs of attention kernels."""
 
 
 class LevelCalibrationSchema(Schema):
@@ -314,7 +322,11 @@ class CalibrationSchema(Schema):
     achieved_fraction: dict[str, AccessSchema]
     """Share of a resource's rate that kernels reach, by resource; 1 for one not listed."""
     sustained_fraction: dict[str, _Share]
-    """Share of the peak rate that long matrix kernels sustain, by format of ``matrix.macs_per_cycle``."""
+    """Share of the peak rate that a matrix kernel's main loop sustains, by format of ``matrix.macs_per_cycle``."""
+    power_fraction: dict[str, _Share] = Field(default_factory=dict)
+    """Share of the peak rate that power allows a whole matrix kernel, by format of ``matrix.macs_per_cycle``."""
+    tile_cycles: Count = 0
+    """Clock cycles of each GEMM tile that nothing hides: its start, and handing its result over."""
     attention_fraction: AttentionFractionSchema
     """Share of the matrix peak that attention reaches."""
     launch_seconds: Seconds
@@ -328,7 +340,7 @@ class CalibrationSchema(Schema):
 
 
 class DeviceSchema(Schema):
-    """A device file. Any value may be written as a fact: {value: ..., source: ..., confidence: D|V|M|T|I|U|A}."""
+    """A device file. Any value may be written as a fact: {value: ..., source: ..., confidence: D|V|M|T|I|U|A|F}."""
 
     title: Text
     """What reports call the device."""

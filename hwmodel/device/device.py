@@ -88,6 +88,15 @@ class Tile:
     k_bytes: int
     cores: int = 1
     """Cores that work on one tile together."""
+    cluster_m: int = 1
+    """Tiles below one another that run at the same time and read their columns from the cache once for all."""
+    cluster_n: int = 1
+    """Tiles beside one another that run at the same time and read their rows from the cache once for all."""
+
+    @property
+    def cluster(self) -> int:
+        """Tiles that run at the same time and share what they read."""
+        return self.cluster_m * self.cluster_n
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +109,7 @@ class MatrixUnit:
     issue_cycles: int
     """Fixed cycles per matrix instruction block (one k step)."""
     sustained_fraction: Mapping[str, float]
-    """Calibration: share of peak rate that long kernels sustain, by format (power and issue), 1 if not stated."""
+    """Calibration: share of peak rate that a kernel's main loop sustains, by format, 1 if not stated."""
     tiles: tuple[Tile, ...]
     accumulator_bytes: int
     """Accumulator storage per core; two tiles in it hide the epilogue."""
@@ -115,6 +124,10 @@ class MatrixUnit:
     arrive beside them."""
     scale_copies: int = 1
     """Copies of each block scale in the accumulator memory, where ``scales_share_accumulator`` (one per lane group)."""
+    power_fraction: Mapping[str, float] = field(default_factory=dict)
+    """Calibration: share of peak rate that power allows a whole kernel on all cores, by format, 1 if not stated."""
+    tile_cycles: int = 0
+    """Calibration: cycles of each tile that nothing hides, such as its start and hand-over to the epilogue."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ class FormatSpec:
     """One number format.
 
     Sources: OCP 8-bit Floating Point v1.0 (E4M3 with finite-only NaN, E5M2); OCP Microscaling v1.0 (E8M0, MX
-    elements); HiFloat8, arXiv:2409.16626 (38 binades, largest finite 32768); IEEE 754 (fp32, fp16).
+    elements); HiFloat8, arXiv:2409.16626 (38 binades, largest finite 32768); IEEE 754 (fp32, fp16);
+    NVIDIA A100 white paper (tf32: 8 bits of exponent, 10 of mantissa).
     """
 
     name: str
@@ -54,6 +55,8 @@ FORMATS: Registry[FormatSpec] = Registry("format")
 
 for _spec in (
     FormatSpec("fp32", 32, 3.4028234663852886e38, 2.0**-149, 23, -126),
+    # Held in 4 bytes, multiplied with the 10 leading bits of its mantissa.
+    FormatSpec("tf32", 32, 3.4011621342146535e38, 2.0**-136, 10, -126),
     FormatSpec("bf16", 16, 3.3895313892515355e38, 2.0**-133, 7, -126),
     FormatSpec("fp16", 16, 65504.0, 2.0**-24, 10, -14),
     FormatSpec("fp8_e4m3fn", 8, 448.0, 2.0**-9, 3, -6, family="fp8"),

@@ -214,7 +214,7 @@ def test_what_a_fact_says_is_checked(tmp_path: Path) -> None:
         "mine.yaml:3: clock_hz: unknown key 'sorce'; did you mean 'source'? known: confidence, source, value"
     ]
     assert lines("{value: 1 GHz, source: table 3, confidence: X}") == [
-        "mine.yaml:3: clock_hz.confidence: must be one of D, V, M, T, I, U, A, got 'X'"
+        "mine.yaml:3: clock_hz.confidence: must be one of D, V, M, T, I, U, A, F, got 'X'"
     ]
     assert "mine.yaml:3: clock_hz.value: is missing" in lines("{source: table 3}")
     assert lines("{value: 1 GHz, source: 3}") == ["mine.yaml:3: clock_hz.source: must be text, got 3"]
@@ -479,7 +479,7 @@ def test_ten_mistakes_of_a_file_come_at_once_each_with_line_path_rule_and_value(
     accumulator = load_device("npu").matrix.accumulator_bytes
     assert [line.partition("? known")[0] for line in str(caught.value).splitlines()] == [
         "mine.yaml:2: unknown key 'clok_hz'; did you mean 'clock_hz'",
-        "mine.yaml:3: clock_hz.confidence: must be one of D, V, M, T, I, U, A, got 'X'",
+        "mine.yaml:3: clock_hz.confidence: must be one of D, V, M, T, I, U, A, F, got 'X'",
         "mine.yaml:3: clock_hz: must be a number of Hz, or text such as '1.8 GHz', got '1.8 GB': that is bytes, not Hz",
         "mine.yaml:4: memory.resource: unknown resource with a rate 'hmb'; did you mean 'hbm'",
         "mine.yaml:5: cache_bytes: must be > 0, got -1",

@@ -24,7 +24,7 @@ class KernelTime:
     picoseconds: int
     demands: Demands = ()
     bound: str = ""
-    """What sets the time: 'matrix', 'vector', a path, a resource, 'latency' (fill and hops) or 'launch'."""
+    """What sets the time: 'matrix', 'power', 'vector', a path, a resource, 'latency' (fill and hops) or 'launch'."""
     kernel: str = ""
     """The candidate chosen."""
     launches: int = 0
@@ -71,7 +71,7 @@ def picoseconds(pipeline: Pipeline) -> int:
                 for longer in ((cycles + span.cycles, shared), (cycles, shared + span.picoseconds))
             ]
         taken = max(cycles_to_picoseconds(cycles, pipeline.clock_hz) + shared for cycles, shared in sums)
-        total += max(taken, _behind(phase, rates)[0]) + phase.latency_picoseconds
+        total += max(taken, _behind(phase, rates)[0], phase.least_picoseconds) + phase.latency_picoseconds
     return total
 
 
@@ -105,7 +105,7 @@ def _bound(pipeline: Pipeline, rates: dict[str, int]) -> str:
     for phase in pipeline.phases:
         around, spans = _spans(phase, rates)
         reasons["latency"] += cycles_to_picoseconds(around, pipeline.clock_hz) + phase.latency_picoseconds
-        behind, name = _behind(phase, rates)
+        behind, name = max(_behind(phase, rates), (phase.least_picoseconds, "power"))
         if behind > sum(max(cycles_to_picoseconds(span.cycles, pipeline.clock_hz), span.picoseconds) for span in spans):
             reasons[name] = reasons.get(name, 0) + behind
             continue
@@ -122,6 +122,7 @@ def _spans(phase: Phase, rates: dict[str, int]) -> tuple[int, list[_Span]]:
     place, loop_cycles, _ = max(work, key=lambda part: part[1])
     parts = [part[2] for part in work]
     around = sum(stage.latency_cycles for stage in phase.stages) + sum(parts) - max(parts)
+    around += phase.waves * phase.tile_cycles
     body = (*phase.loop, *phase.promotion)
     if not phase.epilogue:
         return around, [_span(phase.waves * loop_cycles, place, body, rates)]

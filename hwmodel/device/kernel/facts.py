@@ -25,8 +25,13 @@ def matrix_rate(device: Device, *formats: str) -> tuple[int, str]:
 
 
 def sustained_fraction(device: Device, name: str) -> float:
-    """Share of the matrix peak that long kernels sustain in the format ``name``."""
+    """Share of the matrix peak that a main loop sustains in the format ``name``."""
     return device.matrix.sustained_fraction.get(name, 1.0)
+
+
+def power_fraction(device: Device, name: str) -> float:
+    """Share of the matrix peak that power allows a whole kernel in the format ``name``."""
+    return device.matrix.power_fraction.get(name, 1.0)
 
 
 def _listed(device: Device, name: str) -> str:

@@ -125,8 +125,8 @@ def choices(demand: Gemm, facts: GemmFacts, cores: int) -> list[Choice]:
         if not _fits(demand, device, tile, step=step, accumulators=accumulators, promotion=promotion):
             continue
         scale_cycles = _scale_load_cycles(demand, device, tile, step)
-        teams = cores // tile.cores
-        tiles = demand.batch * ceil_div(demand.m, tile.m) * ceil_div(demand.n, tile.n)
+        teams = teams_of(cores, tile)
+        tiles = demand.batch * _blocks(demand, tile)
         for splits in SPLITS:
             k = ceil_div(demand.k, splits)
             if teams < 1 or (splits > 1 and (tiles * splits > teams or k < tile.k_bytes)):
@@ -159,14 +159,16 @@ def _floor(demand: Gemm, facts: GemmFacts, tile: Tile, *, k: int, waves: int, ma
     a_bytes, b_bytes = FORMATS.get(demand.a_format).bits / 8, FORMATS.get(demand.b_format).bits / 8
     a = min(tile.m, demand.m) * k * a_bytes
     b = min(tile.n, demand.n) * k * b_bytes
-    all_a = demand.batch * demand.m * demand.k * a_bytes * ceil_div(demand.n, tile.n)
-    all_b = demand.batch * demand.n * demand.k * b_bytes * ceil_div(demand.m, tile.m)
+    rows, columns = clusters(demand, tile)
+    all_a = demand.batch * demand.m * demand.k * a_bytes * columns
+    all_b = demand.batch * demand.n * demand.k * b_bytes * rows
     cycles, seconds = [float(matrix_cycles)], 0.0
     for feed in facts.feeds:
         cycles.append((feed.a * a + feed.b * b) / (feed.bytes_per_cycle * tile.cores))
         seconds = max(seconds, (feed.a * all_a + feed.b * all_b) / feed.bytes_per_second)
     longest = max(cycles)
     fill = (sum(cycles) - longest) * min(1.0, _step(demand, tile) / k) / facts.device.clock_hz
+    fill += waves * facts.device.matrix.tile_cycles / facts.device.clock_hz
     slowest = fill + max(waves * longest / facts.device.clock_hz, seconds)
     if exposed:
         out_bytes = min(FORMATS.get(demand.out_format).bits / 8, ACCUMULATOR_BYTES)
@@ -175,8 +177,26 @@ def _floor(demand: Gemm, facts: GemmFacts, tile: Tile, *, k: int, waves: int, ma
         per_cycle = min((way.bytes_per_cycle for way in facts.stores), default=inf)
         per_second = min((way.bytes_per_second for way in facts.stores), default=inf)
         slowest += max(waves * out / (per_cycle * tile.cores * facts.device.clock_hz), all_out / per_second)
+    least = int(slowest * PICOSECONDS_PER_SECOND)
     # Floats round; a floor must not lie above by a hair.
-    return facts.floor_picoseconds + int(slowest * PICOSECONDS_PER_SECOND * (1 - 1e-9))
+    return facts.floor_picoseconds + least - (least >> 30)
+
+
+def clusters(demand: Gemm, tile: Tile) -> tuple[int, int]:
+    """Clusters of tiles (down the rows, along the columns) that cover the output."""
+    rows = ceil_div(ceil_div(demand.m, tile.m), tile.cluster_m)
+    return rows, ceil_div(ceil_div(demand.n, tile.n), tile.cluster_n)
+
+
+def teams_of(cores: int, tile: Tile) -> int:
+    """Tiles that ``cores`` cores work on at the same time, whole clusters only."""
+    return cores // (tile.cores * tile.cluster) * tile.cluster
+
+
+def _blocks(demand: Gemm, tile: Tile) -> int:
+    """Tiles that take the place of one, those that fill a cluster up included."""
+    rows, columns = clusters(demand, tile)
+    return rows * columns * tile.cluster
 
 
 def _variant(demand: Gemm, device: Device) -> GemmVariant:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from hwmodel.device.kernel.facts import moved, path_cycles, traffic, whole_cycles
-from hwmodel.device.kernel.gemm import ACCUMULATOR_BYTES, BUFFERS
+from hwmodel.device.kernel.facts import matrix_rate, moved, path_cycles, power_fraction, traffic, whole_cycles
+from hwmodel.device.kernel.gemm import ACCUMULATOR_BYTES, BUFFERS, clusters, teams_of
 from hwmodel.device.kernel.pipeline import Phase, Pipeline, Stage
 from hwmodel.errors import ParameterError
 from hwmodel.formats import FORMATS
-from hwmodel.units import ceil_div
+from hwmodel.units import PICOSECONDS_PER_SECOND, ceil_div
 
 if TYPE_CHECKING:
     from hwmodel.device.device import Device, StageFact, Tile
@@ -23,7 +23,7 @@ def build(demand: Gemm, facts: GemmFacts, cores: int, choice: Choice) -> Pipelin
     """The kernel that ``choice`` stands for."""
     device = facts.device
     tile, splits = choice.tile, choice.splits
-    teams = cores // tile.cores
+    teams = teams_of(cores, tile)
     amounts = _Amounts.of(demand, device, choice, teams)
     overlaps = device.matrix.epilogue_overlaps and choice.accumulators >= BUFFERS
     epilogue = _epilogue(demand, facts, choice, amounts)
@@ -43,9 +43,12 @@ def build(demand: Gemm, facts: GemmFacts, cores: int, choice: Choice) -> Pipelin
         epilogue_overlaps=overlaps,
         buffers=BUFFERS,
         accumulators=min(BUFFERS, choice.accumulators),
+        tile_cycles=device.matrix.tile_cycles,
+        least_picoseconds=_power_floor(demand, device),
     )
     phases = (main,) if splits == 1 else (main, _combine(demand, device, cores, splits))
     named = f"{tile.m}x{tile.n}" + (f", {tile.cores} cores" if tile.cores > 1 else "")
+    named += f", clusters of {tile.cluster_m}x{tile.cluster_n}" if tile.cluster > 1 else ""
     return Pipeline(
         name=named + (f", {splits} pieces of k" if splits > 1 else ""),
         clock_hz=device.clock_hz,
@@ -69,7 +72,7 @@ class _Amounts:
     def of(cls, demand: Gemm, device: Device, choice: Choice, teams: int) -> _Amounts:
         """Bytes of ``demand`` in the tiles of ``choice``."""
         tile, splits = choice.tile, choice.splits
-        rows, columns = ceil_div(demand.m, tile.m), ceil_div(demand.n, tile.n)
+        rows, columns = clusters(demand, tile)
         m, n = min(tile.m, demand.m), min(tile.n, demand.n)
         a_bits, b_bits = FORMATS.get(demand.a_format).bits, FORMATS.get(demand.b_format).bits
         a = demand.batch * ceil_div(demand.m * demand.k * a_bits, 8)
@@ -84,7 +87,7 @@ class _Amounts:
         scales = ceil_div(a_scales * m, demand.batch * demand.m * splits)
         scales += ceil_div(b_scales * n, demand.batch * demand.n * splits)
         return cls(
-            tiles=demand.batch * rows * columns * splits,
+            tiles=demand.batch * rows * columns * tile.cluster * splits,
             tile={
                 "a": ceil_div(m * choice.k * a_bits, 8),
                 "b": ceil_div(n * choice.k * b_bits, 8),
@@ -106,6 +109,13 @@ class _Amounts:
                 "output": out,
             },
         )
+
+
+def _power_floor(demand: Gemm, device: Device) -> int:
+    """Picoseconds below which power does not let all cores together get through the work."""
+    rate, rated_as = matrix_rate(device, demand.a_format, demand.b_format)
+    reached = rate * device.matrix.cores * device.clock_hz * power_fraction(device, rated_as)
+    return int(demand.macs * PICOSECONDS_PER_SECOND / reached)
 
 
 def _loads(a: int, b: int, *, demand: Gemm, device: Device, tile: Tile, wave: int) -> tuple[float, float]:

@@ -61,6 +61,10 @@ class Phase:
     accumulators: int = 1
     latency_picoseconds: int = 0
     """Fixed time on top, such as the hops of a collective."""
+    tile_cycles: int = 0
+    """Cycles of each tile that nothing hides: its start, and handing its result over."""
+    least_picoseconds: int = 0
+    """What power alone allows: the phase takes no less."""
 
     @property
     def steps(self) -> int:
