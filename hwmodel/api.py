@@ -70,6 +70,7 @@ class Session:
         Raises:
             ConfigError: a mistake in a file or an edit, all of them at once; or the device lacks what they ask for.
         """
+        self.edits = tuple(sets)
         own, to_device = _sorted_edits(sets)
         loaded = load_workload(workload, own, recipe=recipe)
         self.workload: Workload = loaded.workload
@@ -103,6 +104,7 @@ class Session:
             simulation,
             baseline,
             defaults=self.defaults if source is None else _lines(source.defaults),
+            edits=self.edits,
             baselines=self._baselines,
         )
 

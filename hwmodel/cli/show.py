@@ -17,7 +17,7 @@ from hwmodel.engine.trace import SequenceTrace
 from hwmodel.recipes.recipe import GEMM_USES, AmaxAxes, Exceptions, Recipe
 from hwmodel.report import wording
 from hwmodel.report.breakdown import HIDEABLE, KEYS, breakdown, busy, hidden_time
-from hwmodel.report.metrics import gemm_share_fraction, slowest_kernels
+from hwmodel.report.metrics import gemm_share_fraction
 from hwmodel.report.tables import RecipeRow, list_table, slowest_table, table_minimum, table_width
 from hwmodel.report.timeline import Section
 from hwmodel.simulation.result import Result, Totals
@@ -120,9 +120,11 @@ def baseline_row(result: Result) -> RecipeRow:
 
 def section(result: Result) -> Section:
     """The first step of a result's period, for a timeline."""
-    steps = result.totals.steps
-    detail = f"first of {steps} steps, mean {wording.duration(result.totals.picoseconds // steps)}" if steps > 1 else ""
-    return trace_section(result.recipe.preset, result.trace, result.speedup, detail)
+    detail = result.step_shown
+    if detail:
+        mean = wording.duration(result.totals.picoseconds // result.totals.steps)
+        detail += f"; its mean step {mean}, {wording.times(result.speedup)}"
+    return trace_section(result.recipe.preset, result.trace, result.shown_speedup, detail)
 
 
 def trace_section(title: str, trace: SequenceTrace, speedup: float, detail: str = "") -> Section:
@@ -317,7 +319,7 @@ def kernels_table(result: Result, width: int) -> Table:
     """The slowest kernels; without their kind where that does not fit."""
     kernels = [
         replace(kernel, name=printable(kernel.name), shape=printable(kernel.shape))
-        for kernel in slowest_kernels(result.trace)
+        for kernel in result.slowest_kernels()
     ]
     whole = slowest_table(kernels)
     if table_width(whole) <= width:
@@ -326,7 +328,7 @@ def kernels_table(result: Result, width: int) -> Table:
         [
             kernel.name,
             kernel.shape or "-",
-            f"{kernel.calls:,}",
+            wording.count(kernel.calls),
             wording.milliseconds(kernel.total_picoseconds),
             f"{100 * kernel.share_fraction:.1f} %",
             kernel.bound or "-",

@@ -47,7 +47,7 @@ def simulate(
             from hwmodel.report.trace_export import write_trace
 
             say("writing the trace")
-            write_trace(trace, result.trace, process=result.machine.device.title)
+            write_trace(trace, result.trace, process=result.process)
         if timeline is not None:
             from hwmodel.cli.pages import write_page
 

@@ -102,7 +102,12 @@ def read_device(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) ->
     else:
         problems += _without_room(model, facts)
         if not problems:
-            build = _Build(model, file.stem, tuple(_source_notes(model, facts)))
+            build = _Build(
+                model,
+                file.stem,
+                _title(model, facts.document, file),
+                tuple(_source_notes(model, facts)),
+            )
             device = build.device()
             problems += (
                 problem for error in build.refused for problem in from_refusal(error, facts.document, ()).problems
@@ -110,6 +115,16 @@ def read_device(name_or_path: str | pathlib.Path, edits: Iterable[Edit] = ()) ->
     if problems or device is None:
         raise ConfigError(document.source, with_prefix(in_order(problems, document), PREFIX))
     return LoadedDevice(device, facts.document)
+
+
+def _title(model: DeviceSchema, document: Document, file: pathlib.Path) -> str:
+    """The title, with who changed a device that is not what the title says."""
+    changes = []
+    if document.where(("title",))[0] not in (document.source, SET):
+        changes.append(f"as {file.name} changes it")
+    if SET in document.sources.values():
+        changes.append("edited")
+    return ", ".join((model.title, *changes))
 
 
 def _without_room(model: DeviceSchema, facts: Unwrapped) -> Iterator[Problem]:
@@ -192,6 +207,7 @@ class _Build:
 
     file: DeviceSchema
     name: str
+    title: str
     sources: tuple[SourceNote, ...]
     refused: list[ParameterError] = field(default_factory=list)
     """What the records refuse, by the path in the file."""
@@ -208,7 +224,7 @@ class _Build:
         file, calibration = self.file, self.file.calibration
         return Device(
             name=self.name,
-            title=file.title,
+            title=self.title,
             clock_hz=file.clock_hz,
             matrix=self.matrix(),
             vector=VectorUnit(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hwmodel.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from hwmodel.engine.trace import SequenceTrace
     from hwmodel.schedules.plan import Task
@@ -44,10 +44,12 @@ class KernelTotal:
     shape: str
     bound: str
     """What sets the time alone of most of it."""
-    calls: int
+    calls: float
+    """Mean per step; an int where it is whole."""
     total_picoseconds: int
+    """Mean per step, rounded down."""
     share_fraction: float
-    """Of the makespan. Kernels that overlap may add up to more than 1."""
+    """Of the mean step. Kernels that overlap may add up to more than 1."""
 
 
 def count(trace: SequenceTrace) -> Counts:
@@ -80,13 +82,18 @@ def count(trace: SequenceTrace) -> Counts:
     )
 
 
-def slowest_kernels(trace: SequenceTrace, n: int = 5) -> tuple[KernelTotal, ...]:
-    """The ``n`` kernels by role and shape that took longest in total, slowest first; equals by name, then shape."""
+def slowest_kernels(steps: Sequence[tuple[SequenceTrace, int]], n: int = 5) -> tuple[KernelTotal, ...]:
+    """The ``n`` kernels by role and shape that took longest in total, slowest first; equals by name, then shape.
+
+    Args:
+        steps: the kinds of step of a period, each with how often it occurs.
+        n: how many kernels at most.
+    """
     picoseconds: dict[tuple[str, str], int] = {}
     calls: dict[tuple[str, str], int] = {}
     samples: dict[tuple[str, str], Task] = {}
     bounds: dict[tuple[str, str], dict[str, int]] = {}
-    for one, copies in trace.items:
+    for one, copies in ((one, copies * often) for trace, often in steps for one, copies in trace.items):
         for span in one.spans:
             task = one.plan.tasks[span.task]
             if task.kind in _WAITS:
@@ -98,7 +105,8 @@ def slowest_kernels(trace: SequenceTrace, n: int = 5) -> tuple[KernelTotal, ...]
             samples.setdefault(group, task)
             by_bound = bounds.setdefault(group, {})
             by_bound[task.info.bound] = by_bound.get(task.info.bound, 0) + elapsed
-    makespan = trace.makespan_picoseconds
+    period = sum(often for _, often in steps)
+    makespan = sum(trace.makespan_picoseconds * often for trace, often in steps)
     slowest = sorted(picoseconds, key=lambda group: (-picoseconds[group], group))[:n]
     return tuple(
         KernelTotal(
@@ -107,12 +115,17 @@ def slowest_kernels(trace: SequenceTrace, n: int = 5) -> tuple[KernelTotal, ...]
             kind=samples[group].kind,
             shape=group[1],
             bound=_largest(bounds[group]),
-            calls=calls[group],
-            total_picoseconds=picoseconds[group],
+            calls=mean(calls[group], period),
+            total_picoseconds=picoseconds[group] // period,
             share_fraction=picoseconds[group] / makespan if makespan else 0.0,
         )
         for group in slowest
     )
+
+
+def mean(total: int, steps: int) -> float:
+    """``total`` per step, an int where it is whole."""
+    return total / steps if total % steps else total // steps
 
 
 def gemm_share_fraction(breakdown_picoseconds: Mapping[str, int]) -> float:

@@ -109,7 +109,7 @@ def slowest_table(kernels: Sequence[KernelTotal]) -> Table:
                 kernel.name,
                 kernel.kind,
                 kernel.shape or "-",
-                f"{kernel.calls:,}",
+                wording.count(kernel.calls),
                 wording.milliseconds(kernel.total_picoseconds),
                 f"{100 * kernel.share_fraction:.1f} %",
                 kernel.bound or "-",

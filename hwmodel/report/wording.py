@@ -25,6 +25,11 @@ def duration(picoseconds: int) -> str:
     return format_seconds(picoseconds / PICOSECONDS_PER_SECOND)
 
 
+def count(amount: float) -> str:
+    """A count with thousands apart; a mean that is no whole number to two decimals."""
+    return f"{amount:,}" if isinstance(amount, int) else f"{amount:,.2f}"
+
+
 def milliseconds(picoseconds: int) -> str:
     """Milliseconds to three decimals with thousands apart, no unit: ``1,234.568``."""
     return f"{picoseconds / PICOSECONDS_PER_MILLISECOND:,.3f}"

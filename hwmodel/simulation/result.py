@@ -76,6 +76,7 @@ class Result:
         baseline: Simulation,
         *,
         defaults: tuple[str, ...],
+        edits: tuple[str, ...] = (),
         baselines: dict[int, Totals] | None = None,
     ) -> None:
         """``baselines`` keeps the baseline's totals by pipeline rank for all results that share it."""
@@ -86,6 +87,7 @@ class Result:
         self._baseline = baseline
         self.baseline = baseline.on(simulation.stage)
         self._defaults = defaults
+        self._edits = edits
 
     def on(self, stage: int) -> Result:
         """The same as pipeline rank ``stage`` sees it: equal steps, its own breakdown and its waits for the slowest."""
@@ -95,6 +97,7 @@ class Result:
             self.simulation.on(stage),
             self._baseline,
             defaults=self._defaults,
+            edits=self._edits,
             baselines=self._baselines,
         )
 
@@ -122,6 +125,22 @@ class Result:
         return self.simulation.steps[0][0].trace
 
     @property
+    def step_shown(self) -> str:
+        """Which step `trace` is, where the steps of a period differ."""
+        steps = self.totals.steps
+        return f"step 1 of a period of {steps}" if steps > 1 else ""
+
+    @property
+    def shown_speedup(self) -> float:
+        """Baseline step over the step that `trace` shows."""
+        makespan = self.trace.makespan_picoseconds
+        return self.baseline_totals.step_seconds * PICOSECONDS_PER_SECOND / makespan if makespan else 1.0
+
+    def slowest_kernels(self) -> tuple[metrics.KernelTotal, ...]:
+        """The five that take longest in the mean step."""
+        return metrics.slowest_kernels([(run.trace, count) for run, count in self.simulation.steps])
+
+    @property
     def step_seconds(self) -> float:
         """Mean step of the steady period."""
         return self.totals.step_seconds
@@ -141,6 +160,8 @@ class Result:
             "workload": self.workload.name,
             "device": {"name": device.name, "title": device.title},
             "recipe": recipe_values(simulation.recipe),
+            "edits": list(self._edits),
+            "inputs": self._inputs(),
             "layout": self._layout(),
             "software": self._software(),
             "sharing": {name: resource.policy for name, resource in sorted(device.resources.items())},
@@ -151,10 +172,7 @@ class Result:
             "busy_seconds": sums.per_step_seconds(sums.busy),
             "critical_path_seconds": sums.per_step_seconds(sums.critical),
             "hidden_seconds": sums.per_step_seconds(hidden),
-            "counts": {
-                key: value / sums.steps if value % sums.steps else value // sums.steps
-                for key, value in sums.counts.items()
-            },
+            "counts": {key: metrics.mean(value, sums.steps) for key, value in sums.counts.items()},
             "baseline": {
                 "recipe": "bf16",
                 "step_seconds": self.baseline_totals.step_seconds,
@@ -162,7 +180,7 @@ class Result:
             },
             "speedup": self.speedup,
             "speedup_ceiling": metrics.speedup_ceiling(self.baseline_totals.breakdown),
-            "slowest_kernels": [self._kernel(kernel) for kernel in metrics.slowest_kernels(self.trace)],
+            "slowest_kernels": [self._kernel(kernel) for kernel in self.slowest_kernels()],
             "defaults_used": self._defaults_used(),
             "warnings": self.warnings(),
         }
@@ -190,6 +208,14 @@ class Result:
             if memory
             else None,
         }
+
+    def _inputs(self) -> dict[str, Any]:
+        """What was simulated beside recipe, layout and software."""
+        workload = self.workload
+        inputs: dict[str, Any] = {"schedule": workload.schedule, "steps": workload.steps}
+        if isinstance(workload, Training):
+            inputs |= {key: asdict(getattr(workload, key)) for key in ("model", "batch", "optimizer")}
+        return inputs
 
     def _layout(self) -> dict[str, Any]:
         layout: dict[str, Any] = dict(describe(self.workload.layout))
@@ -270,11 +296,16 @@ class Result:
 
     def timeline(self) -> Any:
         """The period's first step as a Plotly figure."""
-        return figure([Section(self.recipe.preset, self.trace, speedup=self.speedup)])
+        return figure([Section(self.recipe.preset, self.trace, speedup=self.shown_speedup, detail=self.step_shown)])
+
+    @property
+    def process(self) -> str:
+        """What a trace calls the run: the device, and the step where the steps of a period differ."""
+        return ", ".join(filter(None, (self.machine.device.title, self.step_shown)))
 
     def save_trace(self, path: str | Path) -> None:
         """Write the period's first step for Perfetto, to a ``.json`` or ``.json.gz`` file."""
-        write_trace(Path(path), self.trace, process=self.machine.device.title, option="path")
+        write_trace(Path(path), self.trace, process=self.process, option="path")
 
     def _repr_html_(self) -> str:
         """The breakdown as a small table, for notebooks."""

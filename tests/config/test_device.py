@@ -526,6 +526,16 @@ def test_a_variant_says_only_what_differs(tmp_path: Path) -> None:
     assert notes["resources.vector.policy"] == "whole cores are handed out, each to one kernel at a time"
 
 
+def test_a_title_says_who_changed_the_device(tmp_path: Path) -> None:
+    title = load_device("gpu").title
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("extends: gpu\nclock_hz: 1 GHz\n", encoding="utf-8")
+    assert load_device(mine).title == f"{title}, as mine.yaml changes it"
+    assert load_device("gpu", ["clock_hz=1 GHz"]).title == f"{title}, edited"
+    mine.write_text("extends: gpu\ntitle: Mine\n", encoding="utf-8")
+    assert load_device(mine).title == "Mine"
+
+
 def test_a_variants_value_does_not_keep_its_bases_source(tmp_path: Path) -> None:
     path = tmp_path / "wide.yaml"
     path.write_text("extends: npu\nclock_hz: {value: 2 GHz}\ncache_bytes: 256 MB\n")

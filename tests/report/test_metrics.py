@@ -38,7 +38,7 @@ def test_slowest_kernels_are_grouped_by_role_and_shape() -> None:
     body = kernels(
         ("gemm", info), ("gemm", info), ("quantise", TaskInfo(op="quantise", bound="hbm")), ("bubble", TaskInfo())
     )
-    first, second = slowest_kernels(sequence_of((body, 4)))
+    first, second = slowest_kernels([(sequence_of((body, 4)), 1)])
     assert (first.name, first.shape, first.calls, first.total_picoseconds, first.bound) == (
         "qkv.fprop",
         "1x2x3",
@@ -47,11 +47,23 @@ def test_slowest_kernels_are_grouped_by_role_and_shape() -> None:
         "cube",
     )
     assert (first.share_fraction, second.name) == (0.5, "quantise")
-    assert len(slowest_kernels(sequence_of((body, 4)), n=1)) == 1
+    assert len(slowest_kernels([(sequence_of((body, 4)), 1)], n=1)) == 1
+
+
+def test_slowest_kernels_are_those_of_the_mean_step() -> None:
+    due, rest = (
+        sequence_of((kernels(*[("amax", TaskInfo(op="amax"))] * number, ("gemm", TaskInfo(op="gemm"))), 1))
+        for number in (3, 0)
+    )
+    gemm, amax = slowest_kernels([(due, 1), (rest, 3)])
+    assert (gemm.name, gemm.calls, amax.name, amax.calls) == ("gemm", 1, "amax", 0.75)
+    period = due.makespan_picoseconds + 3 * rest.makespan_picoseconds
+    assert gemm.share_fraction == 4 * 4 * gemm.total_picoseconds / 4 / period
+    assert amax.total_picoseconds == 3 * gemm.total_picoseconds // 4
 
 
 def test_an_empty_run_has_no_kernels() -> None:
-    assert slowest_kernels(sequence_of((trace_of([]), 1))) == ()
+    assert slowest_kernels([(sequence_of((trace_of([]), 1)), 1)]) == ()
     assert count(SequenceTrace("empty", ())).kernels == 0
 
 
@@ -75,5 +87,5 @@ def test_a_share_or_factor_out_of_range_is_refused(share: float, factor: float, 
 
 
 def test_overlapping_kernels_may_share_more_than_the_step() -> None:
-    found = slowest_kernels(once([("main", "gemm", 0, 10), ("side", "amax", 0, 10)]))
+    found = slowest_kernels([(once([("main", "gemm", 0, 10), ("side", "amax", 0, 10)]), 1)])
     assert [kernel.share_fraction for kernel in found] == [1.0, 1.0]

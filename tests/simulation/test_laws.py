@@ -33,6 +33,26 @@ def result(recipe: str, device: str, *sets: str) -> Result:
     return Session("quickstart", device, sets=(*SMALL, *sets), recipe=recipe).result()
 
 
+def test_a_result_holds_what_it_was_made_from() -> None:
+    data = result("delayed", "gpu", "device.clock_hz=1 GHz").data
+    assert data["edits"] == [*SMALL, "device.clock_hz=1 GHz"]
+    assert data["device"]["title"].endswith(", edited")
+    assert data["inputs"]["model"]["layers"] > 0
+    assert data["inputs"]["batch"]["sequence"] > 0
+
+
+def test_a_shown_step_is_named_and_has_its_own_speedup() -> None:
+    every, rare = (result("hif8_delayed", "npu", f"recipe.interval_steps={steps}") for steps in (1, 4))
+    assert (every.step_shown, every.process) == ("", every.machine.device.title)
+    assert every.shown_speedup == pytest.approx(every.speedup)
+    assert rare.step_shown == "step 1 of a period of 4"
+    assert rare.process == f"{rare.machine.device.title}, {rare.step_shown}"
+    assert rare.shown_speedup * rare.trace.makespan_picoseconds == pytest.approx(
+        rare.speedup * rare.totals.picoseconds / 4
+    )
+    assert rare.shown_speedup < rare.speedup
+
+
 def removed(trace: SequenceTrace, kind: str) -> SequenceTrace:
     return SequenceTrace(
         trace.name, tuple((timing.run(without_kind(item.plan, kind)), count) for item, count in trace.items)
