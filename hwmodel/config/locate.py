@@ -79,6 +79,12 @@ def _named(kind: Kind, name: str) -> Path:
     return next(path for folder in folders(kind) if (path := folder / f"{name}.yaml").is_file())
 
 
+def data_folder(name: str) -> Path:
+    """A folder of shipped data that is not looked up by name, such as the measured rows."""
+    checkout = _PACKAGE.parent
+    return (checkout if _is_checkout(checkout) else _PACKAGE / "_data") / name
+
+
 def _is_checkout(folder: Path) -> bool:
     """Whether ``folder`` is a source checkout of this project."""
     try:
