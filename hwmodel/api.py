@@ -10,6 +10,7 @@ from hwmodel.config.device import read_device
 from hwmodel.config.placed import Written
 from hwmodel.config.software import read_software
 from hwmodel.config.workload import LoadedWorkload, load_workload, presets
+from hwmodel.errors import ParameterError, RegistryError
 from hwmodel.recipes.recipe import Recipe
 from hwmodel.simulation import Machine, Simulation
 from hwmodel.simulation import simulate as run
@@ -24,6 +25,8 @@ __all__ = ["DEFAULT_RECIPES", "Comparison", "Result", "Session", "compare", "rec
 
 DEFAULT_RECIPES = ("bf16", "delayed", "current", "mxfp8")
 BASELINE = Recipe()
+RECIPE_PATHS = ("recipe", "recipe.preset")
+"""Paths of edits that name a recipe."""
 OWN = "own"
 """In a comparison: the recipe as the workload's file says it."""
 
@@ -42,6 +45,19 @@ class Comparison:
     def __iter__(self) -> Iterator[Result]:
         """The results in order."""
         return iter(self.rows)
+
+    def __getitem__(self, recipe: str | int) -> Result:
+        """The result of a recipe by its name, or by its place.
+
+        Raises:
+            RegistryError: no such recipe.
+        """
+        if isinstance(recipe, int):
+            return self.rows[recipe]
+        names = [row.recipe.preset for row in self.rows]
+        if recipe not in names:
+            raise RegistryError("recipe of this comparison", recipe, tuple(names))
+        return self.rows[names.index(recipe)]
 
     def __len__(self) -> int:
         """Number of results."""
@@ -70,6 +86,7 @@ class Session:
         Raises:
             ConfigError: a mistake in a file or an edit, all of them at once; or the device lacks what they ask for.
         """
+        _check_one_recipe(sets, recipe)
         self.edits = tuple(sets)
         own, to_device = _sorted_edits(sets)
         loaded = load_workload(workload, own, recipe=recipe)
@@ -145,6 +162,7 @@ def compare(
         if progress:
             progress(name)
         preset = None if name == OWN else name
+        _check_one_recipe(sets, preset)
         loaded = load_workload(workload, _sorted_edits(sets)[0], recipe=preset)
         if session is None:
             session = Session(workload, device, sets=sets, recipe=preset)
@@ -160,6 +178,13 @@ def compare(
 def recipes() -> dict[str, Recipe]:
     """The presets by name."""
     return dict(presets())
+
+
+def _check_one_recipe(sets: Sequence[str], recipe: str | None) -> None:
+    """Refuse an edit that names a recipe beside one that is asked for already."""
+    for text in sets:
+        if recipe is not None and text.partition("=")[0].strip() in RECIPE_PATHS:
+            raise ParameterError("--set", f"the recipe is given already, {recipe!r}, got {text!r}")
 
 
 def _lines(defaults: Iterable[tuple[str, str]]) -> tuple[str, ...]:

@@ -178,3 +178,20 @@ class RefusedError(HwModelError, ValueError):
 
     def __str__(self) -> str:
         return "\n".join(f"{path}: {message}" for path, message in self.reasons)
+
+
+class CombinedError(HwModelError):
+    """What several errors say, of different things at once."""
+
+    def __init__(self, texts: tuple[str, ...]) -> None:
+        super().__init__(texts)
+        self.texts = texts
+
+    def __str__(self) -> str:
+        return "\n".join(self.texts)
+
+
+def several(errors: Iterable[HwModelError]) -> HwModelError:
+    """One error for all: equal texts once, and a single one as it is."""
+    distinct = {str(error): error for error in errors}
+    return next(iter(distinct.values())) if len(distinct) == 1 else CombinedError(tuple(distinct))

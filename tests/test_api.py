@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hwmodel.api import compare, simulate
-from hwmodel.errors import ConfigError
+from hwmodel.config.device import load_device
+from hwmodel.errors import ConfigError, ParameterError, RegistryError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +49,32 @@ def test_own_is_the_recipe_of_the_file(mapped: str) -> None:
     assert len(comparison) == 3
     assert comparison.table()["recipe"] == ["bf16", "own", "current"]
     assert comparison.table()["gemm"][1] == comparison.rows[1].data["breakdown_seconds"]["gemm"]
+
+
+def test_a_comparison_is_indexed_by_recipe_and_by_place(mapped: str) -> None:
+    comparison = compare(mapped, "gpu", ["bf16", "current"])
+    assert comparison["current"] is comparison[1] is comparison.rows[1]
+    with pytest.raises(RegistryError, match="unknown recipe of this comparison 'delayed'"):
+        comparison["delayed"]
+
+
+@pytest.mark.parametrize("edit", ["recipe=current", "recipe.preset = current"])
+def test_a_recipe_that_is_given_twice_is_refused(mapped: str, edit: str) -> None:
+    with pytest.raises(ParameterError, match=r"^--set: the recipe is given already, 'bf16', got 'recipe"):
+        simulate(mapped, "gpu", recipe="bf16", sets=[edit])
+    with pytest.raises(ParameterError, match=r"^--set: the recipe is given already"):
+        compare(mapped, "gpu", "own,bf16", sets=[edit])
+    assert simulate(mapped, "gpu", sets=[edit]).recipe.preset == "current"
+
+
+def test_a_rate_that_the_device_does_not_state_is_a_default_that_was_used(mapped: str) -> None:
+    gpu = load_device("gpu")
+    shares = {name: share for name, share in gpu.matrix.sustained_fraction.items() if name != "fp8_e4m3fn"}
+    bare = replace(gpu, matrix=replace(gpu.matrix, sustained_fraction=shares))
+    line = "device.calibration.sustained_fraction.fp8_e4m3fn: 1.0"
+    assert line in simulate(mapped, bare).data["defaults_used"]
+    assert line not in simulate(mapped, gpu).data["defaults_used"]
+    assert line not in simulate(mapped, bare, recipe="bf16").data["defaults_used"]
 
 
 def test_notes_of_a_workload_reach_its_results(mapped: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from hwmodel import errors
 from hwmodel.errors import (
+    CombinedError,
     ConfigError,
     GraphError,
     HwModelError,
@@ -30,6 +31,7 @@ EXAMPLES: dict[type[HwModelError], tuple[object, ...]] = {
     UnsupportedError: ((("gemm.0", "cube", "hif8"), ("cast.1", "vector", "hif8")), ("inputs.0", "")),
     SimulationError: ("tasks wait for each other", 17, ("a", "b")),
     GraphError: ("step", "tensor 'x' is written twice"),
+    CombinedError: (("m: must be >= 1, got 0", "unknown op 'ad'"),),
     RefusedError: ("recipe.timing", "static scales have no history", ()),
 }
 

@@ -44,10 +44,12 @@ def simulate(
         if json is not None:
             write_json(json, data)
         if trace is not None:
-            from hwmodel.report.trace_export import write_trace
+            from hwmodel.report.trace_export import left_out, write_trace
 
             say("writing the trace")
             write_trace(trace, result.trace, process=result.process)
+            if omitted := left_out(result.trace):
+                typer.echo(f"--trace: {str(trace)!r} holds {omitted}", err=True)
         if timeline is not None:
             from hwmodel.cli.pages import write_page
 

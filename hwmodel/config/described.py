@@ -36,9 +36,23 @@ def described(schema: dict[str, Any], models: Iterable[object]) -> dict[str, Any
 
 
 def extensible(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a file, with the key that names the file it starts from."""
+    """The schema of a file, with the key that names the file it starts from.
+
+    With that key nothing is required. A schema cannot say this of what lies further inside, so nothing is required
+    there; reading the file checks it.
+    """
     properties = {KEY: {"type": "string", "description": SAYS}, **schema["properties"]}
-    return {**schema, "properties": properties}
+    parts = {
+        name: {key: value for key, value in part.items() if key != "required"}
+        for name, part in schema.get("$defs", {}).items()
+    }
+    whole = {key: value for key, value in schema.items() if key != "required"}
+    return {
+        **whole,
+        "properties": properties,
+        "anyOf": [{"required": [KEY]}, {"required": schema.get("required", [])}],
+        **({"$defs": parts} if parts else {}),
+    }
 
 
 def or_fact(field: dict[str, Any], notes: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from hwmodel.config.fields import (
     Seconds,
     Text,
 )
+from hwmodel.device.device import PROMOTIONS
 from hwmodel.errors import ParameterError
 
 _Share = Annotated[float, Real(gt=0, le=1)]
@@ -221,6 +222,8 @@ class MatrixSchema(Schema):
         cls, variants: dict[str, GemmVariantSchema], info: ValidationInfo
     ) -> dict[str, GemmVariantSchema]:
         for name, variant in variants.items():
+            if name in PROMOTIONS:
+                raise ParameterError(name, "is built in and stands for a way to break the K loop; give it another name")
             _check_tiles(f"{name}.tiles.", variant.tiles, info.data.get("accumulator_bytes"))
         return variants
 

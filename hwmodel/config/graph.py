@@ -12,7 +12,8 @@ from hwmodel.config.document import Document, KeyPath, dotted, written
 from hwmodel.config.fields import PositiveInteger, Schema, Text, is_number
 from hwmodel.config.generated import Format, OneOf, given, schema_of
 from hwmodel.config.problems import from_refusal, mentions, problems_of
-from hwmodel.errors import ParameterError, Problem
+from hwmodel.device.software import OVERLAPS
+from hwmodel.errors import ParameterError, Problem, suggestion
 from hwmodel.ops import OPS
 from hwmodel.workload.hand import LINEAR
 from hwmodel.workload.mistakes import Doubts
@@ -21,6 +22,7 @@ from hwmodel.workload.workload import OpLine, TensorLine
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+_OVERLAP: Final = "overlap_name"
 _NOT_BY_HAND: Final = frozenset(("fused",))
 """Ops that only lowering writes."""
 
@@ -173,7 +175,11 @@ class Lines:
             data = {**self.document.data}
             self.problems += problems_of(error, _with_params(self.document, data, root), schema, root=at)
             return None
-        record, refused = _record(OPS.get(model.op).params_type, given(read))
+        values = given(read)
+        overlap = values.get(_OVERLAP)
+        if overlap and overlap not in OVERLAPS:
+            self.problem((*at, _OVERLAP), f"unknown name {overlap!r}{suggestion(str(overlap), OVERLAPS)}")
+        record, refused = _record(OPS.get(model.op).params_type, values)
         for refusal in refused:
             self.problems += from_refusal(refusal, self.document, at).problems
         return record

@@ -58,7 +58,7 @@ def _misses(node: Node, graph: Graph, device: Device) -> list[tuple[str, str, st
 def _path(node: Node, place: int, number_format: str) -> str:
     """The value that puts an operand in its format: of the recipe, of the device where no recipe does, or an input."""
     use = node.role.rpartition(".")[2]
-    if number_format == UNSCALED:
+    if number_format == UNSCALED and (node.op != "gemm" or use in _ROLES):
         return "matrix.formats"
     return f"recipe.formats.{_ROLES[use][place]}" if node.op == "gemm" and use in _ROLES else f"inputs.{place}"
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 _PERMISSIONS = 0o666  # less what the process's umask takes away, as for any new file
 
 
@@ -34,6 +35,8 @@ def check_destination(path: Path, *, option: str = "output") -> None:
             raise ParameterError(option, f"cannot write {str(path)!r}: folder {str(path.parent)!r} does not exist")
         if not path.parent.is_dir():
             raise ParameterError(option, f"cannot write {str(path)!r}: {str(path.parent)!r} is not a folder")
+        if path.is_file() and not path.stat().st_mode & _WRITABLE:
+            raise ParameterError(option, f"cannot write {str(path)!r}: the file is write-protected")
         needed = path if _is_special(path) else path.resolve().parent
     except (OSError, ValueError, RuntimeError) as error:  # a name too long, a null character, a loop of links
         if isinstance(error, ParameterError):

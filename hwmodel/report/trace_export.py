@@ -61,6 +61,16 @@ def write_trace(
             _write(file, trace, process, copies)
 
 
+def left_out(trace: SequenceTrace) -> str:
+    """What `write_trace` leaves out of a run with too many events, '' if nothing."""
+    limit = _copies_shown(trace, None)
+    whole = sum(len(one.spans) * count for one, count in trace.items)
+    written = sum(len(one.spans) * min(count, limit) for one, count in trace.items)
+    if written == whole:
+        return ""
+    return f"{written:,} of {whole:,} events: the first {limit:,} copies of each repeated block, the others left empty"
+
+
 def trace_text(trace: SequenceTrace, *, process: str = "device", copies: int | None = None) -> Iterator[str]:
     """The same JSON in pieces."""
     limit = _copies_shown(trace, copies)
@@ -75,7 +85,8 @@ def trace_text(trace: SequenceTrace, *, process: str = "device", copies: int | N
     }
     tracks = _tracks(trace)
     yield f'{{"displayTimeUnit":"ns","metadata":{json.dumps(metadata)},"traceEvents":[\n'
-    yield ",\n".join(_name_records(process, tracks))
+    omitted = left_out(trace) if copies is None else ""
+    yield ",\n".join(_name_records(f"{process} ({omitted})" if omitted else process, tracks))
     for event in _slices(trace, tracks, limit):
         yield f",\n{event}"
     yield "\n]}\n"

@@ -253,7 +253,15 @@ class Result:
         """Those of the files, but what the simulation found to hold instead."""
         found = self.simulation.defaults
         stated = (line for line in self._defaults if line.partition(": ")[0] not in found)
-        return [*stated, *(f"{path}: {text}" for path, text in sorted(found.items()))]
+        return [*stated, *(f"{path}: {text}" for path, text in sorted(found.items())), *self._rates_assumed()]
+
+    def _rates_assumed(self) -> list[str]:
+        """Formats of this run of which the device does not say what share of the peak they sustain."""
+        matrix, formats = self.machine.device.matrix, self.recipe.formats
+        used = {"bf16", *((formats.x, formats.w, formats.g) if self.recipe.scaled else ())}
+        rated = {name if name in matrix.macs_per_cycle else FORMATS.get(name).rate_as for name in used}
+        unsaid = sorted((rated & set(matrix.macs_per_cycle)) - set(matrix.sustained_fraction))
+        return [f"device.calibration.sustained_fraction.{name}: 1.0" for name in unsaid]
 
     def warnings(self) -> list[str]:
         """What a reader must know beside the numbers."""

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from hwmodel.api import OWN
+from hwmodel.api import OWN, RECIPE_PATHS
 from hwmodel.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+Listed: TypeAlias = "str | Sequence[str | int | None]"
+"""Values parted by commas, or a list of them."""
 _CLOSING = {"[": "]", "{": "}"}
 _QUOTES = ("'", '"')
 GRANULARITY = "recipe.granularity"
 INTERVAL = "recipe.interval_steps"
 LARGEST_GRID = 100_000
 """Points of one sweep: more are a mistake in an axis rather than a wish."""
-_PRESET_PATHS = ("recipe", "recipe.preset")
 _NAMING_SECTIONS = ("model", "software")
 
 
@@ -75,7 +76,7 @@ class Grid:
             if axis.path in seen:
                 raise ParameterError(axis.path, "is given twice; write its values in one list, parted by commas")
             seen.add(axis.path)
-            if self.recipes and axis.path in _PRESET_PATHS:
+            if self.recipes and axis.path in RECIPE_PATHS:
                 raise ParameterError(axis.path, "recipes are given by --recipes already")
         if len(self) > LARGEST_GRID:
             raise ParameterError("sweep", f"must have at most {LARGEST_GRID:,} points, got {len(self):,}")
@@ -102,14 +103,14 @@ class Grid:
 
 def make_grid(
     workload: str,
-    devices: str,
+    devices: Listed,
     *,
-    recipes: str | None = None,
-    granularity: str | None = None,
-    interval: str | None = None,
+    recipes: Listed | None = None,
+    granularity: Listed | None = None,
+    interval: Listed | None = None,
     sets: Sequence[str] = (),
 ) -> Grid:
-    """A grid from what a command line says; every list is parted by commas (see `split_values`).
+    """A grid from what a command line says; a list may be text parted by commas (see `split_values`).
 
     Raises:
         ParameterError: a list that cannot be read, or a path given twice.
@@ -117,14 +118,18 @@ def make_grid(
     axes = []
     for path, option, text in ((GRANULARITY, "--granularity", granularity), (INTERVAL, "--interval", interval)):
         if text is not None:
-            axes.append(Axis(path, split_values(text, option)))
+            axes.append(Axis(path, split_values(_text(text), option)))
     axes += [read_axis(text) for text in sets]
     return Grid(
         workload,
-        split_values(devices, "--device"),
-        () if recipes is None else split_values(recipes, "--recipes"),
+        split_values(_text(devices), "--device"),
+        () if recipes is None else split_values(_text(recipes), "--recipes"),
         tuple(axes),
     )
+
+
+def _text(values: Listed) -> str:
+    return values if isinstance(values, str) else ",".join("none" if value is None else str(value) for value in values)
 
 
 def read_axis(text: str) -> Axis:

@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from hwmodel.api import OWN
 from hwmodel.config.device import load_device, load_software
 from hwmodel.config.workload import LoadedWorkload, load_workload, presets
-from hwmodel.errors import ConfigError, HwModelError, ParameterError, RefusedError, RegistryError, UnsupportedError
+from hwmodel.errors import (
+    ConfigError,
+    HwModelError,
+    ParameterError,
+    RefusedError,
+    RegistryError,
+    UnsupportedError,
+    several,
+)
 from hwmodel.recipes.recipe import Recipe
 from hwmodel.simulation import Machine, Simulation, simulate
-from hwmodel.sweeps.points import Axis, Grid, Point, make_grid
+from hwmodel.sweeps.points import Axis, Grid, Listed, Point, make_grid
 from hwmodel.units import PICOSECONDS_PER_SECOND, parse_number
 from hwmodel.workload import Training, Workload
 
@@ -226,7 +234,7 @@ def prepare(grid: Grid) -> Sweep:
         except HwModelError as error:
             failed[point] = error
     if not ready:
-        raise next(iter(failed.values()))
+        raise several(failed.values())
     usable = {pair for point in ready for pair in point.values}
     for point, refusal in failed.items():
         for axis, (path, value) in zip(grid.axes, point.values, strict=True):
@@ -238,14 +246,14 @@ def prepare(grid: Grid) -> Sweep:
 
 def sweep(
     workload: str,
-    devices: str,
+    devices: Listed,
     *,
-    recipes: str | None = None,
-    granularity: str | None = None,
-    interval: str | None = None,
+    recipes: Listed | None = None,
+    granularity: Listed | None = None,
+    interval: Listed | None = None,
     sets: Sequence[str] = (),
 ) -> list[Row]:
-    """Every combination, simulated; lists are text parted by commas, as on the command line."""
+    """Every combination, simulated; lists, or text parted by commas as on the command line."""
     grid = make_grid(workload, devices, recipes=recipes, granularity=granularity, interval=interval, sets=sets)
     return list(prepare(grid).rows())
 

@@ -67,6 +67,8 @@ class _Look:
     found: list[ParameterError | RefusedError] = field(default_factory=list)
     specs: dict[str, TensorSpec | None] = field(default_factory=dict)
     """Tensors that exist by now; None for one whose shape or format cannot be told."""
+    hints: int = 20
+    """Names that are still compared with all known ones."""
     turns: list[Turn] = field(init=False)
     graph: Graph = field(init=False)
 
@@ -125,8 +127,11 @@ class _Look:
         """A read of what nobody writes."""
         if turn.backward and fault.tensor in turn.line.inputs:
             return  # its forward reads it too
-        known = {*self.graph.inputs, *(name for node in self.graph.nodes for name in node.outputs)}
-        close = nearest(fault.tensor, known)
+        close = None
+        if self.hints:  # each costs a look at every name
+            self.hints -= 1
+            known = {*self.graph.inputs, *(name for node in self.graph.nodes for name in node.outputs)}
+            close = nearest(fault.tensor, known)
         hint = f"; did you mean {close!r}?" if close is not None else ""
         where = f"ops.{turn.index}.inputs.{turn.line.inputs.index(fault.tensor)}"
         self.note(where, fault.message + hint)

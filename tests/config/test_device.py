@@ -23,6 +23,7 @@ from hwmodel.graph.demand import INSTRUCTION_CLASSES, Gemm, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from hwmodel.config.document import Document, KeyPath
     from hwmodel.device.device import Device
@@ -544,6 +545,15 @@ def test_a_variants_value_does_not_keep_its_bases_source(tmp_path: Path) -> None
     assert notes["cache_bytes"] == "source not stated"
 
 
+def test_a_kernel_of_a_device_cannot_take_a_built_in_name(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: gpu\nmatrix:\n  gemm_variants:\n    serial: {accumulators: 1}\n", encoding="utf-8")
+    assert refused(path) == [
+        "mine.yaml:4: matrix.gemm_variants.serial: is built in and stands for a way to break the K loop; give it "
+        "another name"
+    ]
+
+
 def test_a_mistake_in_a_base_is_located_in_the_base(tmp_path: Path) -> None:
     changed(tmp_path, "clock_hz: 1 GHz", "clock_hz: 0", name="base.yaml")
     path = tmp_path / "variant.yaml"
@@ -644,6 +654,15 @@ def test_the_schema_of_a_device_knows_facts() -> None:
     scaling = schema["$defs"]["MatrixSchema"]["properties"]["native_scaling"]["anyOf"][0]["items"]["anyOf"]
     assert scaling[0] == {"$ref": "#/$defs/NativeScalingSchema"}
     assert scaling[1]["properties"]["value"]["$ref"] == "#/$defs/NativeScalingSchema"
+
+
+@pytest.mark.parametrize("schema", [schema_device(), schema_software()], ids=["device", "software"])
+def test_a_file_that_extends_another_needs_nothing_else(schema: dict[str, Any]) -> None:
+    extended, whole = schema["anyOf"]
+    assert extended == {"required": ["extends"]}
+    assert "title" in whole["required"]
+    assert "required" not in schema
+    assert all("required" not in part for part in schema.get("$defs", {}).values())
 
 
 def test_the_schema_of_a_software_set_knows_every_name() -> None:

@@ -14,7 +14,7 @@ from hwmodel.formats import ScaleLayout
 from hwmodel.graph import Layout
 from hwmodel.ops.quantise import QuantiseParams
 from hwmodel.recipes.recipe import AmaxAxes, Exceptions, Formats
-from hwmodel.workload import Batch, HandGraph, Optimizer, Training
+from hwmodel.workload import Batch, HandGraph, Optimizer, Training, mistakes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -535,6 +535,37 @@ def test_a_recipe_that_does_not_fit_a_shape_is_refused_with_its_line(folder: Pat
         "w.yaml:7: recipe.granularity: tensor 'x' has 500",
         "w.yaml:7: recipe.granularity: tensor 'w' has 500",
     ]
+
+
+def test_an_overlap_that_no_software_set_knows_is_refused(folder: Path) -> None:
+    path = folder / "w.yaml"
+    path.write_text(
+        "kind: graph\nname: g\ntensors:\n  x: {shape: [64, 64], format: bf16}\nops:\n  - op: all_gather\n"
+        "    inputs: [x]\n    outputs: [y]\n    params: {group: tp, ranks: 8, overlapped: true,\n"
+        "      overlap_name: gather_fpro}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_workload(path)
+    (line,) = str(caught.value).splitlines()
+    start = "w.yaml:10: ops.0.params.overlap_name: unknown name 'gather_fpro'; did you mean 'gather_fprop'? known: "
+    assert line.startswith(start), line
+
+
+def test_thousands_of_names_that_nobody_makes_are_named_without_looking_for_each(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(mistakes, "nearest", lambda name, known: looked.append(name))
+    path = folder / "w.yaml"
+    ops = "".join(f"  - {{op: residual_add, inputs: [x, n{place}], outputs: [y{place}]}}\n" for place in range(500))
+    path.write_text(
+        f"kind: graph\nname: g\ntensors:\n  x: {{shape: [64, 64], format: bf16}}\nops:\n{ops}", encoding="utf-8"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_workload(path)
+    assert len(str(caught.value).splitlines()) == 500
+    assert len(looked) == 20
 
 
 def test_an_op_that_only_lowering_writes_is_unknown(folder: Path) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from hwmodel.api import compare, simulate
 from hwmodel.errors import ConfigError, UnsupportedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SMALL = ("model.layers=2", "batch.global=8", "batch.sequence=2048")
 
@@ -41,3 +46,14 @@ def test_software_that_cannot_overlap_gradients_exposes_them() -> None:
     ]
     assert steps[0] < steps[1]
     assert steps[0] < steps[2]
+
+
+def test_operands_of_a_hand_graph_that_do_not_go_together_are_refused_at_the_tensor(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(
+        "kind: graph\nname: g\ntensors:\n  a: {shape: [64, 64], format: fp8_e4m3fn}\n"
+        "  b: {shape: [64, 64], format: bf16}\nops:\n  - {op: gemm, name: h, inputs: [a, b], outputs: [y]}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(ConfigError, match=r"w.yaml:5: tensors.b.format: .* does not support 'bf16 by fp8_e4m3fn'"):
+        simulate(str(path), "gpu")

@@ -63,6 +63,15 @@ def test_a_link_is_written_through_and_permissions_stay(tmp_path: Path) -> None:
     assert (link.is_symlink(), target.read_text(), target.stat().st_mode & 0o777) == (True, "new", 0o600)
 
 
+def test_a_file_that_is_write_protected_is_not_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "kept.json"
+    write_text(target, "old")
+    target.chmod(0o444)
+    with pytest.raises(ParameterError, match=r"^--json: cannot write '.*kept.json': the file is write-protected$"):
+        write_text(target, "new", option="--json")
+    assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("kept.json", "old")]
+
+
 def test_a_device_is_written_directly() -> None:
     write_text(Path("/dev/null"), "x")
     assert Path("/dev/null").is_char_device()

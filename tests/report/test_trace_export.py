@@ -15,7 +15,7 @@ from hypothesis import given
 from hwmodel.errors import ParameterError
 from hwmodel.report import trace_export
 from hwmodel.report.breakdown import pieces
-from hwmodel.report.trace_export import FUSED, trace_text, write_trace
+from hwmodel.report.trace_export import FUSED, left_out, trace_text, write_trace
 from tests.report.examples import once, sequence_of, sequences, trace_of
 
 if TYPE_CHECKING:
@@ -108,6 +108,10 @@ def test_above_the_limit_first_copies_are_written_and_the_rest_is_named(monkeypa
     assert data["metadata"]["items"][0] == {"name": "plan", "copies": 10, "copies_written": 3}
     assert len(slices(data)) == 7
     assert slices(data)[-1]["args"]["ps"]["start"] == 50
+    said = "7 of 21 events: the first 3 copies of each repeated block, the others left empty"
+    assert left_out(sequence_of((body, 10), (tail, 1))) == said
+    assert data["traceEvents"][0]["args"]["name"] == f"device ({said})"
+    assert left_out(sequence_of((body, 3), (tail, 1))) == ""
     assert exported(sequence_of((body, 10)), copies=20)["metadata"]["complete"] is True
 
 

@@ -286,6 +286,21 @@ def test_a_sweep_whose_points_are_all_refused_is_bad_input(small: str) -> None:
     assert result.exit_code == 2
 
 
+def test_a_sweep_of_which_nothing_can_exist_says_every_reason(small: str) -> None:
+    result = run(small, "--device", "npu", "--recipes", "delayed", "--set", "recipe.margin_bits=-1,x")
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 2
+    assert "got -1" in result.stderr
+    assert "got 'x'" in result.stderr
+
+
+def test_lists_may_be_given_as_lists(small: str) -> None:
+    rows = sweep(small, ["npu", "gpu"], recipes=["delayed"], interval=[1, None])
+    texts = sweep(small, "npu,gpu", recipes="delayed", interval="1,none")
+    assert rows == texts
+    assert len(rows) == 4
+
+
 def test_an_output_is_checked_before_the_sweep(small: str, tmp_path: Path, simulated: list[str]) -> None:
     for name, said in (("s.parquet", "must end in .csv or .json"), ("none/s.csv", "does not exist")):
         result = run(small, "--device", "npu", "--out", tmp_path / name)

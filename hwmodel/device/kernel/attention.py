@@ -28,7 +28,7 @@ def build(demand: Attention, device: Device, cores: int) -> Pipeline:
     stages that move a and the output.
     """
     share = device.attention_fraction.get("backward" if demand.backward else "forward", 1.0)
-    rate, _ = matrix_rate(device, demand.format)
+    rate = matrix_rate(device, demand.format)
     loop = []
     for fact in device.gemm_stages:
         if fact.unit or not {"a", "output"} & set(fact.moves):

@@ -8,30 +8,35 @@ from hwmodel.errors import ParameterError
 from hwmodel.formats import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from hwmodel.device.device import Device, Path, StageFact
 
 CONTIGUOUS = "contiguous"
 
 
-def matrix_rate(device: Device, *formats: str) -> tuple[int, str]:
-    """(multiply-accumulates per cycle of one core, format it belongs to) of the slowest of ``formats``.
+def matrix_rate(device: Device, name: str) -> int:
+    """Multiply-accumulates per cycle of one core at the peak, in the format ``name``.
+
+    Raises:
+        ParameterError: the matrix unit has no rate for it.
+    """
+    return device.matrix.macs_per_cycle[_listed(device, name)]
+
+
+def reached_rate(device: Device, share: Mapping[str, float], formats: Iterable[str]) -> float:
+    """Multiply-accumulates per cycle of one core at ``share`` of the peak, in the slowest of ``formats``.
+
+    Args:
+        device: the device.
+        share: what is reached of the peak, by format; 1 where a format is not listed.
+        formats: of the operands.
 
     Raises:
         ParameterError: the matrix unit has no rate for one of them.
     """
-    return min((device.matrix.macs_per_cycle[name], name) for name in (_listed(device, name) for name in formats))
-
-
-def sustained_fraction(device: Device, name: str) -> float:
-    """Share of the matrix peak that a main loop sustains in the format ``name``."""
-    return device.matrix.sustained_fraction.get(name, 1.0)
-
-
-def power_fraction(device: Device, name: str) -> float:
-    """Share of the matrix peak that power allows a whole kernel in the format ``name``."""
-    return device.matrix.power_fraction.get(name, 1.0)
+    rates = device.matrix.macs_per_cycle
+    return min(rates[listed] * share.get(listed, 1.0) for listed in (_listed(device, name) for name in formats))
 
 
 def _listed(device: Device, name: str) -> str:

@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from hwmodel.device.device import PROMOTIONS, Device, GemmVariant, StageFact, Tile
-from hwmodel.device.kernel.facts import achieved_rates, matrix_rate, sustained_fraction, whole_cycles
+from hwmodel.device.kernel.facts import achieved_rates, reached_rate, whole_cycles
 from hwmodel.device.sharing import FULL
 from hwmodel.errors import ParameterError
 from hwmodel.formats import FORMATS
@@ -116,8 +116,7 @@ def choices(demand: Gemm, facts: GemmFacts, cores: int) -> list[Choice]:
     device = facts.device
     variant = _variant(demand, device)
     promotion = (variant.promotion or device.promotion.kernel) if demand.promote_every else ""
-    rate, rated_as = matrix_rate(device, demand.a_format, demand.b_format)
-    reached = rate * sustained_fraction(device, rated_as)
+    reached = reached_rate(device, device.matrix.sustained_fraction, (demand.a_format, demand.b_format))
     found = []
     for tile in variant.tiles or device.matrix.tiles:
         step = _step(demand, tile)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from hwmodel.device.kernel.facts import matrix_rate, moved, path_cycles, power_fraction, traffic, whole_cycles
+from hwmodel.device.kernel.facts import moved, path_cycles, reached_rate, traffic, whole_cycles
 from hwmodel.device.kernel.gemm import ACCUMULATOR_BYTES, BUFFERS, clusters, teams_of
 from hwmodel.device.kernel.pipeline import Phase, Pipeline, Stage
 from hwmodel.errors import ParameterError
@@ -113,9 +113,8 @@ class _Amounts:
 
 def _power_floor(demand: Gemm, device: Device) -> int:
     """Picoseconds below which power does not let all cores together get through the work."""
-    rate, rated_as = matrix_rate(device, demand.a_format, demand.b_format)
-    reached = rate * device.matrix.cores * device.clock_hz * power_fraction(device, rated_as)
-    return int(demand.macs * PICOSECONDS_PER_SECOND / reached)
+    rate = reached_rate(device, device.matrix.power_fraction, (demand.a_format, demand.b_format))
+    return int(demand.macs * PICOSECONDS_PER_SECOND / (rate * device.matrix.cores * device.clock_hz))
 
 
 def _loads(a: int, b: int, *, demand: Gemm, device: Device, tile: Tile, wave: int) -> tuple[float, float]:

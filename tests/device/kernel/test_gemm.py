@@ -54,6 +54,15 @@ def test_more_cores_never_make_a_gemm_slower(m: int, n: int, k: int, device: Dev
     assert times == sorted(times, reverse=True)
 
 
+@pytest.mark.parametrize("slow", ["fp8_e4m3fn", "fp8_e5m2"])
+def test_of_two_formats_the_one_that_is_reached_slower_decides(slow: str) -> None:
+    shares = {"fp8_e4m3fn": 1.0, "fp8_e5m2": 1.0}
+    device = with_matrix(unlimited(tiny_npu(), ONE_TILE), macs_per_cycle=dict.fromkeys(shares, FP8_MACS))
+    slowed = with_matrix(device, sustained_fraction={**shares, slow: 0.5})
+    mixed = Gemm(4096, 4096, 4096, "fp8_e4m3fn", "fp8_e5m2", "bf16")
+    assert time_alone(mixed, slowed).picoseconds == 2 * time_alone(mixed, device).picoseconds
+
+
 def test_split_k_keeps_cores_busy_on_a_small_output() -> None:
     device = with_matrix(tiny_npu(), tiles=ONE_TILE)
     demand = gemm(128, 128, 65536)
