@@ -81,7 +81,8 @@ checked against what it makes; any other is there before the first op.
 {hand}
 
 `op: {LINEAR}` reads x (T, K) and w (N, K) and makes y (T, N). The recipe decides its casts. With its backward it also
-reads y.grad, which is there before the first op if nothing makes it, and makes x.grad and, in fp32, w.grad.
+reads y.grad, which is there before the first op if nothing makes it, and makes x.grad and, in fp32, w.grad. In a trace
+its kernels are called after what they make or cast: y.fprop, x.grad.dgrad, w.grad.wgrad, x.quantise, y.grad.quantise.
 
 Every other op, with its `params` (a default follows the equals sign):
 
