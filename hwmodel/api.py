@@ -10,13 +10,14 @@ from hwmodel.config.device import read_device
 from hwmodel.config.placed import Written
 from hwmodel.config.software import read_software
 from hwmodel.config.workload import LoadedWorkload, load_workload, presets
-from hwmodel.errors import ParameterError, RegistryError
+from hwmodel.errors import ConfigError, ParameterError, RegistryError, several
 from hwmodel.recipes.recipe import Recipe
 from hwmodel.simulation import Machine, Simulation
 from hwmodel.simulation import simulate as run
 from hwmodel.simulation.result import Result, Totals
 
 if TYPE_CHECKING:
+    from hwmodel.config.document import Document
     from hwmodel.device import Device
     from hwmodel.workload import Workload
 
@@ -89,15 +90,24 @@ class Session:
         _check_one_recipe(sets, recipe)
         self.edits = tuple(sets)
         own, to_device = _sorted_edits(sets)
-        loaded = load_workload(workload, own, recipe=recipe)
+        mistakes: list[ConfigError] = []
+        made: Device | None = None if isinstance(device, str) else device
+        written: Document | None = None
+        try:
+            loaded = load_workload(workload, own, recipe=recipe)
+            software = read_software(loaded.workload.software, loaded.software_edits)
+        except ConfigError as error:
+            mistakes.append(error)
+        if isinstance(device, str):
+            try:
+                read = read_device(device, to_device)
+                made, written = read.device, read.document
+            except ConfigError as error:
+                mistakes.append(error)
+        if mistakes or made is None:
+            raise several(mistakes)
         self.workload: Workload = loaded.workload
         self.defaults = _lines(loaded.defaults)
-        software = read_software(self.workload.software, loaded.software_edits)
-        if isinstance(device, str):
-            read = read_device(device, to_device)
-            made, written = read.device, read.document
-        else:
-            made, written = device, None
         self._written = Written(loaded.document, written, software.document)
         with self._written.placing():
             self.machine = Machine(made, software.software)
@@ -158,6 +168,11 @@ def compare(
     left_out = []
     session: Session | None = None
     names = [name.strip() for name in recipes.split(",")] if isinstance(recipes, str) else recipes
+    names = None if names is None else list(names)
+    known = (OWN, *presets())
+    unknown = [RegistryError("preset", name, known) for name in names or () if name not in known]
+    if unknown:
+        raise several(unknown)
     for name in DEFAULT_RECIPES if names is None else names:
         if progress:
             progress(name)

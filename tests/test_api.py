@@ -9,7 +9,7 @@ import pytest
 
 from hwmodel.api import compare, simulate
 from hwmodel.config.device import load_device
-from hwmodel.errors import ConfigError, ParameterError, RegistryError
+from hwmodel.errors import ConfigError, HwModelError, ParameterError, RegistryError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +75,26 @@ def test_a_rate_that_the_device_does_not_state_is_a_default_that_was_used(mapped
     assert line in simulate(mapped, bare).data["defaults_used"]
     assert line not in simulate(mapped, gpu).data["defaults_used"]
     assert line not in simulate(mapped, bare, recipe="bf16").data["defaults_used"]
+
+
+def test_mistakes_in_workload_and_device_edits_come_together(mapped: str) -> None:
+    with pytest.raises(HwModelError) as caught:
+        simulate(mapped, "gpu", sets=["recipe.nope=1", "device.clock_hz=-1"])
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("--set: recipe: unknown key 'nope'")
+    assert second == "--set: device.clock_hz: must be > 0, got -1"
+
+
+def test_every_unknown_preset_of_a_comparison_is_named_and_none_may_be_empty(mapped: str) -> None:
+    with pytest.raises(HwModelError) as caught:
+        compare(mapped, "gpu", "bf16,delaid,foo")
+    assert [line.partition(";")[0] for line in str(caught.value).splitlines()] == [
+        "unknown preset 'delaid'",
+        "unknown preset 'foo'",
+    ]
+    for name in ("", "a\nb"):
+        with pytest.raises(ConfigError, match=r"^--recipe: must name a preset, got '"):
+            simulate(mapped, "gpu", recipe=name)
 
 
 def test_notes_of_a_workload_reach_its_results(mapped: str) -> None:

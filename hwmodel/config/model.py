@@ -85,7 +85,7 @@ def to_spec(
     except HwModelError as error:
         if isinstance(error, ConfigError) and not _is_about_the_path(error):
             return None, tuple(_sourced(error))
-        message = error.problems[0].message if isinstance(error, ConfigError) else str(error)
+        message = f"{error.problems[0].message}, got {base!r}" if isinstance(error, ConfigError) else str(error)
         return None, (_problem(document, (*root, "base"), message),)
     return _spec(model, spec, document, root)
 

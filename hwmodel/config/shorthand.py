@@ -43,6 +43,8 @@ def edited(document: Document, edits: Iterable[Edit], recipe: str | None) -> Doc
         raise ConfigError(document.source, tuple(problems))
     if recipe is None:
         return document
+    if not recipe or not recipe.isprintable():
+        raise ConfigError(document.source, (Problem("", None, f"must name a preset, got {recipe!r}", RECIPE_OPTION),))
     document = edit(document, "recipe.preset", recipe, shorthands=SHORTHANDS)
     return replace(document, sources={**document.sources, ("recipe", "preset"): RECIPE_OPTION})
 

@@ -251,7 +251,7 @@ class _Reading:
         try:
             locate("software", name)
         except HwModelError as error:
-            message = error.problems[0].message if isinstance(error, ConfigError) else str(error)
+            message = f"{error.problems[0].message}, got {name!r}" if isinstance(error, ConfigError) else str(error)
             self.problem(("software", "set"), message)
         try:
             rest = EnvelopeSchema.model_validate(data)

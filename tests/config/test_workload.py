@@ -368,7 +368,9 @@ def test_a_mistake_in_another_file_has_that_file_s_name(folder: Path) -> None:
     assert {"m.yaml:1: hidden: is missing", "m.yaml:2: layers: must be >= 1, got 0"} <= set(found)
     assert any(line.startswith("m.yaml:3: unknown key 'hiden'; did you mean 'hidden'?") for line in found)
     assert all(line.startswith("m.yaml:") for line in found)
-    assert refusal(folder, MINIMAL.replace("llama3.1-8b", "./no.yaml")) == ["w.yaml:2: model: no such file"]
+    assert refusal(folder, MINIMAL.replace("llama3.1-8b", "./no.yaml")) == [
+        "w.yaml:2: model: no such file, got './no.yaml'"
+    ]
 
 
 @pytest.mark.parametrize(
