@@ -17,6 +17,7 @@ SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "--timeline": (".html",),
     "--trace": (".json", ".json.gz"),
     "--out": (".csv", ".json"),
+    "OUT": (".yaml", ".yml"),
 }
 """Endings of the file each option writes."""
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hwmodel import __version__
-from hwmodel.cli import catalogue, compare, diff, schema, simulate, sweep, validate
+from hwmodel.cli import calibrate, catalogue, compare, diff, schema, simulate, sweep, validate
 from hwmodel.cli.guard import Commands, end_tidily
 from hwmodel.cli.streams import guard_streams, tidy_environment
 
@@ -28,6 +28,7 @@ app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
 app.command("diff")(diff.diff)
 app.command("validate")(validate.validate)
+app.command("calibrate")(calibrate.calibrate)
 app.command("schema")(schema.schema)
 for _family in catalogue.FAMILIES:
     app.add_typer(catalogue.commands(_family))

@@ -289,7 +289,7 @@ class LevelSchema(Schema):
 class AccessSchema(Schema):
     """Share of a resource's rate that well-written kernels reach, by kind of access."""
 
-    contiguous: _Share
+    contiguous: _Share = 1.0
     """Kernels that read and write in order, and any kind not stated here."""
     transpose: _Share | None = None
     """Kernels that write or read across rows."""

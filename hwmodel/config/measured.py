@@ -30,7 +30,7 @@ class TreatmentSchema(Schema):
     """Names of devices in the rows; all where none is given."""
     overhead: Literal["additive", "floor"] = "additive"
     """Whether the overhead comes on top of the kernel or hides a shorter one."""
-    overhead_seconds: Annotated[float, Quantity("s", ge=0)] = 0.0
+    overhead_seconds: Annotated[float, Quantity("seconds", ge=0)] = 0.0
     rate_fraction: Annotated[float, Real(gt=0, le=1)] = 1.0
     """Share of the matrix rate that the device sustains."""
     why: Text = ""
@@ -45,6 +45,8 @@ class SourceSchema(Schema):
     timed: Text
     role: Role
     """fit: constants may be fitted on its fit rows; transfer: never; headline: upper envelopes, not judged."""
+    machines: dict[str, Text] = Field(default_factory=dict)
+    """Name of a device in its rows -> device file, where it differs from what others mean by that name."""
     treatments: tuple[TreatmentSchema, ...] = ()
 
 
@@ -116,10 +118,20 @@ class Sources:
         self._readings = tuple(Reading(dict(each.where), each.format, each.promote_every) for each in schema.readings)
         self._sources = dict(schema.sources)
 
+    def knows(self, source: str) -> bool:
+        """Whether the file says anything of ``source``."""
+        return source in self._sources
+
     def role(self, source: str) -> Role:
         """What the rows of ``source`` may be used for; those of an unknown one are for transfer only."""
         known = self._sources.get(source)
         return known.role if known else "transfer"
+
+    def machine(self, source: str, name: str) -> str:
+        """The device file of what ``source`` calls ``name``; the name itself where nobody says."""
+        known = self._sources.get(source)
+        own = known.machines if known else {}
+        return own.get(name, self.machines.get(name, name))
 
     def treatment(self, source: str, suite: Suite, machine: str) -> Treatment:
         """How ``source`` timed ``suite`` on ``machine``: its last treatment about both."""

@@ -168,10 +168,10 @@ class _Run:
 
     def compare(self, row: Row) -> Compared | Skip:
         """One row with its prediction."""
-        measured = self._measured(row)
+        measured = measured_seconds(row, self.kind, self.sources, self.shortest_seconds)
         if isinstance(measured, Skip):
             return measured
-        name = self.device or self.sources.machines.get(row.device, row.device)
+        name = self.device or self.sources.machine(row.source, row.device)
         machine = self.bench.device(name)
         if machine is None:
             return Skip(f"no device file for '{row.device}'")
@@ -185,18 +185,19 @@ class _Run:
             return Skip(error.message)
         return Compared(row, case, machine.name, self.sources.role(row.source), predicted, measured)
 
-    def _measured(self, row: Row) -> float | Skip:
-        """Seconds of a row that a comparison may use."""
-        if reason := self.sources.excluded(row.text):
-            return Skip(reason)
-        if row.text.get("kind", "") in _NOT_VALIDATED:
-            return Skip(f"{row.text['kind']}, not measured")
-        measured = row.seconds.get(self.kind.time)
-        if measured is None:
-            return Skip("no time is given")
-        if measured < self.shortest_seconds:
-            return Skip(f"took less than {self.shortest_seconds / MICROSECOND:g} us")
-        return measured
+
+def measured_seconds(row: Row, kind: SuiteKind, sources: Sources, shortest_seconds: float) -> float | Skip:
+    """Seconds of a row that a comparison or a fit may use."""
+    if reason := sources.excluded(row.text):
+        return Skip(reason)
+    if row.text.get("kind", "") in _NOT_VALIDATED:
+        return Skip(f"{row.text['kind']}, not measured")
+    measured = row.seconds.get(kind.time)
+    if measured is None:
+        return Skip("no time is given")
+    if measured < shortest_seconds:
+        return Skip(f"took less than {shortest_seconds / MICROSECOND:g} us")
+    return measured
 
 
 def _factor(each: Compared) -> float:

@@ -100,7 +100,7 @@ def test_wrong_usage_is_bad_input(run: Run, arguments: list[str], said: str) -> 
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("command", ["kernel", "evaluate", "cast", "calibrate"])
+@pytest.mark.parametrize("command", ["kernel", "evaluate", "cast"])
 def test_what_is_not_built_does_not_exist(run: Run, command: str) -> None:
     result = run(command)
     assert result.exit_code == 2

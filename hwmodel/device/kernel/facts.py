@@ -21,7 +21,7 @@ def matrix_rate(device: Device, name: str) -> int:
     Raises:
         ParameterError: the matrix unit has no rate for it.
     """
-    return device.matrix.macs_per_cycle[_listed(device, name)]
+    return device.matrix.macs_per_cycle[listed_format(device, name)]
 
 
 def reached_rate(device: Device, share: Mapping[str, float], formats: Iterable[str]) -> float:
@@ -36,11 +36,15 @@ def reached_rate(device: Device, share: Mapping[str, float], formats: Iterable[s
         ParameterError: the matrix unit has no rate for one of them.
     """
     rates = device.matrix.macs_per_cycle
-    return min(rates[listed] * share.get(listed, 1.0) for listed in (_listed(device, name) for name in formats))
+    return min(rates[listed] * share.get(listed, 1.0) for listed in (listed_format(device, name) for name in formats))
 
 
-def _listed(device: Device, name: str) -> str:
-    """``name``, or the format whose rate it shares."""
+def listed_format(device: Device, name: str) -> str:
+    """``name``, or the format whose rate it shares.
+
+    Raises:
+        ParameterError: the matrix unit has no rate for either.
+    """
     rates = device.matrix.macs_per_cycle
     if name in rates:
         return name

@@ -1,0 +1,269 @@
+"""Fits constants of a device to measured times: robust least squares of the logarithm of time, from several starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import exp, log
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.stats import qmc
+
+from hwmodel.config.measured import Treatment
+from hwmodel.device import Device
+from hwmodel.device.kernel import KernelTimer
+from hwmodel.errors import ParameterError
+from hwmodel.graph.demand import Demand
+from hwmodel.measured import constants
+from hwmodel.measured.constants import Constant
+from hwmodel.measured.errors import Summary, signed_percent, summary
+from hwmodel.measured.machines import slowed, with_overhead
+from hwmodel.units import PICOSECONDS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+ROWS_PER_CONSTANT: Final = 3
+"""Fewer rows than this for each constant fit noise."""
+STARTS: Final = 4
+"""The device as it is, and the best of many points spread over the bounds."""
+_TRIALS: Final = 64
+_SEED: Final = 1
+_KNEE: Final = 0.05
+"""Errors above 5 % pull less than their square: libraries jump."""
+_STEP: Final = 0.004
+"""Of a difference quotient, as a share of the distance between bounds: smaller ones would see steps between tiles."""
+_INSIDE: Final = (1.15, 1.85)
+"""Where the first start is moved to from bounds, at which nothing would seem to matter."""
+_VAGUE: Final = 0.35
+"""A standard error above this share of the value means that the data do not determine it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A kernel and how long it took."""
+
+    demand: Demand
+    seconds: float
+    treatment: Treatment = field(default_factory=Treatment)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A constant after the fit."""
+
+    constant: Constant
+    before: float
+    after: float
+    relative_error: float
+    """Standard error as a share of the value, from how steeply the errors rise around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A constant that the rows do not determine: it keeps the value it had."""
+
+    constant: Constant
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a fit found."""
+
+    device: Device
+    fitted: tuple[Fitted, ...]
+    kept: tuple[Kept, ...]
+    before: Summary
+    """Errors of the fitted rows with the device as it was."""
+    after: Summary
+    rows: int
+
+    @property
+    def clock(self) -> Mapping[str, float]:
+        """What was fitted of whoever timed, by name."""
+        return {each.constant.path: each.after for each in self.fitted if not each.constant.of_device}
+
+
+def calibrate(device: Device, rows: Sequence[Timed], free: Sequence[Constant], *, starts: int = STARTS) -> Calibration:
+    """Fit ``free`` to ``rows``; constants that turn out to be undetermined keep their values.
+
+    Args:
+        device: where the fit starts; all else of it stays.
+        rows: kernels with measured times, in seconds.
+        free: what may change.
+        starts: how many points to start from.
+
+    Raises:
+        ParameterError: fewer rows than `ROWS_PER_CONSTANT` for each constant, or a kernel that the device cannot run.
+    """
+    if not free:
+        raise ParameterError("--constants", "must name at least one constant")
+    needed = ROWS_PER_CONSTANT * len(free)
+    if len(rows) < needed:
+        raise ParameterError(
+            "rows",
+            f"must be at least {needed} to fit {len(free)} constants ({ROWS_PER_CONSTANT} each), got {len(rows)}",
+        )
+    before = errors(device, rows)
+    left, kept = list(free), list[Kept]()
+    while left:
+        best = _Fit(device, rows, left).best(starts)
+        worst = best.vaguest()
+        if worst is None:
+            fitted = tuple(
+                Fitted(each, constants.value(each, device), _rounded(after, whole=each.whole), error)
+                for each, after, error in zip(left, best.values, best.errors, strict=True)
+            )
+            found = {each.constant.path: each.after for each in fitted}
+            done = _device_with(device, found)
+            clock = {name: number for name, number in found.items() if name in constants.CLOCK}
+            return Calibration(done, fitted, tuple(kept), before, errors(done, rows, clock), len(rows))
+        index, reason = worst
+        gone = left.pop(index)
+        kept.append(Kept(gone, constants.value(gone, device), reason))
+    return Calibration(device, (), tuple(kept), before, before, len(rows))
+
+
+def errors(device: Device, rows: Sequence[Timed], clock: Mapping[str, float] | None = None) -> Summary:
+    """Errors of what ``device`` predicts for ``rows``, with the clock's constants in place of the rows' own."""
+    predicted = _predict(device, rows, clock or {})
+    return summary([signed_percent(time, row.seconds) for time, row in zip(predicted, rows, strict=True)])
+
+
+def _predict(device: Device, rows: Iterable[Timed], clock: Mapping[str, float]) -> list[float]:
+    timers: dict[float, KernelTimer] = {}
+    times = []
+    for row in rows:
+        treatment = _treated(row.treatment, clock)
+        if treatment.rate_fraction not in timers:
+            timers[treatment.rate_fraction] = KernelTimer(slowed(device, treatment.rate_fraction))
+        alone = timers[treatment.rate_fraction].time(row.demand).picoseconds / PICOSECONDS_PER_SECOND
+        times.append(with_overhead(alone, treatment))
+    return times
+
+
+def _treated(treatment: Treatment, clock: Mapping[str, float]) -> Treatment:
+    """``treatment`` with the clock's constants in place of its own."""
+    return replace(
+        treatment,
+        overhead_seconds=clock.get(constants.OVERHEAD, treatment.overhead_seconds),
+        rate_fraction=clock.get(constants.RATE, treatment.rate_fraction),
+    )
+
+
+def _rounded(number: float, *, whole: bool) -> float:
+    """As many digits as a file gets, so that errors are those of the file."""
+    return round(number) if whole else float(f"{number:.4g}")
+
+
+def _device_with(device: Device, values: Mapping[str, float]) -> Device:
+    return constants.with_values(device, {path: x for path, x in values.items() if path not in constants.CLOCK})
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """Where one fit ended."""
+
+    cost: float
+    values: tuple[float, ...]
+    errors: tuple[float, ...]
+    """Relative standard errors."""
+    at_bound: tuple[bool, ...]
+
+    def vaguest(self) -> tuple[int, str] | None:
+        """The constant that the rows determine least, and why, if there is one that they do not."""
+        index = max(range(len(self.errors)), key=lambda each: self.errors[each])
+        error = self.errors[index]
+        if error == float("inf"):
+            return index, "no row depends on it"
+        if error > _VAGUE:
+            return index, f"uncertain by {100 * error:.0f} %"
+        if any(self.at_bound):
+            index = self.at_bound.index(True)
+            return index, f"runs into its bound {self.values[index]:g}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A fit of a fixed set of constants. Each is a logarithm, scaled so that its bounds are 1 and 2."""
+
+    device: Device
+    rows: Sequence[Timed]
+    free: Sequence[Constant]
+
+    def best(self, starts: int) -> _Best:
+        """The lowest of the ends of several starts."""
+        here = [self._scaled(each, constants.value(each, self.device)) for each in self.free]
+        spread = qmc.LatinHypercube(len(self.free), rng=np.random.default_rng(_SEED)).random(_TRIALS)
+        low, high = _INSIDE
+        trials = sorted(low + (high - low) * spread, key=self._cost)
+        points = [np.clip(np.array(here), low, high), *trials[: starts - 1]]
+        return min((self._from(point) for point in points), key=lambda end: end.cost)
+
+    def _cost(self, point: np.ndarray) -> float:
+        return float(np.abs(self._residuals(point)).mean())
+
+    def _from(self, point: np.ndarray) -> _Best:
+        end = least_squares(
+            self._residuals,
+            point,
+            bounds=(1, 2),
+            loss="soft_l1",
+            f_scale=_KNEE,
+            diff_step=[_STEP] * len(point),
+            xtol=1e-5,
+            ftol=1e-6,
+        )
+        widths = [log(each.high / each.low) for each in self.free]
+        residuals = self._residuals(end.x)
+        scale = float(np.median(np.abs(residuals))) * 1.4826 or 1e-9
+        slopes = self._slopes(end.x, residuals) / np.array(widths)
+        return _Best(
+            cost=float(end.cost),
+            values=self._values(end.x),
+            errors=_standard_errors(slopes, scale),
+            at_bound=tuple(bool(x < 1.0005 or x > 1.9995) for x in end.x),
+        )
+
+    def _slopes(self, point: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+        """Difference quotients over a wider step than the search takes."""
+        columns = []
+        for index in range(len(point)):
+            moved = point.copy()
+            moved[index] += 4 * _STEP if moved[index] < 1.5 else -4 * _STEP
+            columns.append((self._residuals(moved) - residuals) / (moved[index] - point[index]))
+        return np.column_stack(columns)
+
+    def _residuals(self, point: np.ndarray) -> np.ndarray:
+        """Logarithm of predicted over measured time, row by row."""
+        found = {each.path: x for each, x in zip(self.free, self._values(point), strict=True)}
+        clock = {name: number for name, number in found.items() if name in constants.CLOCK}
+        predicted = _predict(_device_with(self.device, found), self.rows, clock)
+        return np.array([log(time / row.seconds) for time, row in zip(predicted, self.rows, strict=True)])
+
+    def _values(self, point: np.ndarray) -> tuple[float, ...]:
+        return tuple(
+            float(min(each.high, max(each.low, each.low * exp((x - 1) * log(each.high / each.low)))))
+            for each, x in zip(self.free, point, strict=True)
+        )
+
+    @staticmethod
+    def _scaled(each: Constant, number: float) -> float:
+        inside = min(each.high, max(each.low, number))
+        return 1 + log(inside / each.low) / log(each.high / each.low)
+
+
+def _standard_errors(slopes: np.ndarray, scale: float) -> tuple[float, ...]:
+    """Standard errors of logarithms; infinite where the rows say nothing."""
+    steep = np.abs(slopes).max(axis=0) > 1e-6
+    found = np.full(slopes.shape[1], np.inf)
+    if steep.any():
+        kept = slopes[:, steep]
+        found[steep] = scale * np.sqrt(np.diag(np.linalg.pinv(kept.T @ kept)))
+    return tuple(float(x) for x in found)
