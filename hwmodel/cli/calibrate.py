@@ -61,9 +61,7 @@ def calibrate(
             show_default=False,
         ),
     ] = None,
-    min_microseconds: Annotated[
-        float, typer.Option("--min-microseconds", metavar="T", help="Leave out rows that took less.")
-    ] = 10.0,
+    min_microseconds: options.MinMicroseconds = options.DEFAULT_MIN_MICROSECONDS,
     json: options.Json = None,
 ) -> None:
     """Fit a device's constants to measured GEMM times and write a device file that has them.
@@ -74,15 +72,13 @@ def calibrate(
     from hwmodel.config.device import load_device
     from hwmodel.config.inputs import files_read
     from hwmodel.config.measured import load_sources
-    from hwmodel.errors import ParameterError
     from hwmodel.measured import calibrate as fits
     from hwmodel.measured import constants, fitting, rows
     from hwmodel.measured.validate import SUITES
     from hwmodel.report.files import write_text
 
     check_outputs({"OUT": out, "--json": json}, [*files_read("", [device], []), *([data] if data else [])])
-    if not 0 <= min_microseconds < float("inf"):
-        raise ParameterError("--min-microseconds", f"must be a number >= 0, got {min_microseconds}")
+    shortest = options.shortest_seconds(min_microseconds)
     base = load_device(device)
     table = rows.GEMM
     path = data or rows.shipped(table)
@@ -94,7 +90,7 @@ def calibrate(
         machine=machine,
         source=source,
         form=form,
-        shortest_seconds=min_microseconds * rows.MICROSECOND,
+        shortest_seconds=shortest,
     )
     names = list(dict.fromkeys(options.names(free, "--constants"))) or fitting.usual(base, picked.fit)
     found = fits.calibrate(base, picked.fit, [constants.constant(name, base) for name in names])
@@ -109,7 +105,9 @@ def calibrate(
 
 def _base(device: str, out: Path) -> str:
     """What the new file extends: a name, or the way to the file from the new one's folder."""
-    if "/" not in device and not device.endswith((".yaml", ".yml")):
+    from hwmodel.config.locate import is_path
+
+    if not is_path(device):
         return device
     way = os.path.relpath(Path(device).resolve(), out.resolve().parent)
     return way if "/" in way else f"./{way}"

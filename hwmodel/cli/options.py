@@ -34,11 +34,30 @@ Timeline = Annotated[
     Path | None,
     typer.Option("--timeline", metavar="FILE.html", help="Draw the timeline as a web page.", show_default=False),
 ]
+MinMicroseconds = Annotated[
+    float, typer.Option("--min-microseconds", metavar="T", help="Leave out measured rows that took less.")
+]
+DEFAULT_MIN_MICROSECONDS = 10.0
+"""Below it resolution and launches are what was measured."""
 PRESET = (
     "replaces the preset of the file; other axes of the file's recipe section other than exceptions and fusion are not "
     "kept; --set recipe.AXIS still overrides"
 )
 """What a preset on the command line does, in the help of the options that take one."""
+
+
+def shortest_seconds(min_microseconds: float) -> float:
+    """What ``--min-microseconds`` means, in seconds.
+
+    Raises:
+        ParameterError: not a number, or below 0.
+    """
+    from hwmodel.errors import ParameterError
+    from hwmodel.measured.rows import MICROSECOND
+
+    if not 0 <= min_microseconds < float("inf"):
+        raise ParameterError("--min-microseconds", f"must be a number >= 0, got {min_microseconds}")
+    return min_microseconds * MICROSECOND
 
 
 def names(text: str | None, option: str) -> list[str]:

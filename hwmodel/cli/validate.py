@@ -33,9 +33,7 @@ def validate(
             show_default=False,
         ),
     ] = None,
-    min_microseconds: Annotated[
-        float, typer.Option("--min-microseconds", metavar="T", help="Leave out rows that took less.")
-    ] = 10.0,
+    min_microseconds: options.MinMicroseconds = options.DEFAULT_MIN_MICROSECONDS,
     json: options.Json = None,
 ) -> None:
     """Compare predictions with measured rows: errors by source, device, format and size."""
@@ -48,8 +46,7 @@ def validate(
     from hwmodel.measured.validate import validate as run
 
     check_outputs({"--json": json}, [data] if data else [])
-    if not 0 <= min_microseconds < float("inf"):
-        raise ParameterError("--min-microseconds", f"must be a number >= 0, got {min_microseconds}")
+    shortest = options.shortest_seconds(min_microseconds)
     if suite is not None and suite not in SUITES:
         raise ParameterError("SUITE", f"unknown suite {suite!r}{suggestion(suite, SUITES)}")
     if suite is None:
@@ -67,7 +64,6 @@ def validate(
     for name in found:
         table = rows.TABLES[name]
         lines = rows.read_rows(data or rows.shipped(table), table)
-        shortest = min_microseconds * rows.MICROSECOND
         done.append(run(SUITES[name], lines, bench, sources, device=device, shortest_seconds=shortest))
     if json is not None:
         write_json(json, {"suites": [each.data() for each in done]})

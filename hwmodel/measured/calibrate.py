@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, log
@@ -13,14 +14,12 @@ from scipy.stats import qmc
 
 from hwmodel.config.measured import Treatment
 from hwmodel.device import Device
-from hwmodel.device.kernel import KernelTimer
 from hwmodel.errors import ParameterError
 from hwmodel.graph.demand import Demand
 from hwmodel.measured import constants
 from hwmodel.measured.constants import Constant
 from hwmodel.measured.errors import Summary, signed_percent, summary
-from hwmodel.measured.machines import slowed, with_overhead
-from hwmodel.units import PICOSECONDS_PER_SECOND
+from hwmodel.measured.machines import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -116,7 +115,7 @@ def calibrate(device: Device, rows: Sequence[Timed], free: Sequence[Constant], *
         worst = best.vaguest()
         if worst is None:
             fitted = tuple(
-                Fitted(each, constants.value(each, device), _rounded(after, whole=each.whole), error)
+                Fitted(each, _before(each, device, rows), _rounded(after, whole=each.whole), error)
                 for each, after, error in zip(left, best.values, best.errors, strict=True)
             )
             found = {each.constant.path: each.after for each in fitted}
@@ -125,7 +124,7 @@ def calibrate(device: Device, rows: Sequence[Timed], free: Sequence[Constant], *
             return Calibration(done, fitted, tuple(kept), before, errors(done, rows, clock), len(rows))
         index, reason = worst
         gone = left.pop(index)
-        kept.append(Kept(gone, constants.value(gone, device), reason))
+        kept.append(Kept(gone, _before(gone, device, rows), reason))
     return Calibration(device, (), tuple(kept), before, before, len(rows))
 
 
@@ -136,15 +135,15 @@ def errors(device: Device, rows: Sequence[Timed], clock: Mapping[str, float] | N
 
 
 def _predict(device: Device, rows: Iterable[Timed], clock: Mapping[str, float]) -> list[float]:
-    timers: dict[float, KernelTimer] = {}
-    times = []
-    for row in rows:
-        treatment = _treated(row.treatment, clock)
-        if treatment.rate_fraction not in timers:
-            timers[treatment.rate_fraction] = KernelTimer(slowed(device, treatment.rate_fraction))
-        alone = timers[treatment.rate_fraction].time(row.demand).picoseconds / PICOSECONDS_PER_SECOND
-        times.append(with_overhead(alone, treatment))
-    return times
+    bench = Bench({device.name: device})
+    return [bench.seconds(row.demand, device.name, _treated(row.treatment, clock)) for row in rows]
+
+
+def _before(constant: Constant, device: Device, rows: Sequence[Timed]) -> float:
+    """What a constant is before the fit: the device's, or for the clock's what most rows are treated with."""
+    if constant.of_device:
+        return constants.value(constant, device)
+    return float(Counter(getattr(row.treatment, constant.path) for row in rows).most_common(1)[0][0])
 
 
 def _treated(treatment: Treatment, clock: Mapping[str, float]) -> Treatment:
@@ -199,7 +198,7 @@ class _Fit:
 
     def best(self, starts: int) -> _Best:
         """The lowest of the ends of several starts."""
-        here = [self._scaled(each, constants.value(each, self.device)) for each in self.free]
+        here = [self._scaled(each, _before(each, self.device, self.rows)) for each in self.free]
         spread = qmc.LatinHypercube(len(self.free), rng=np.random.default_rng(_SEED)).random(_TRIALS)
         low, high = _INSIDE
         trials = sorted(low + (high - low) * spread, key=self._cost)

@@ -51,18 +51,16 @@ def constant(path: str, device: Device) -> Constant:
     Raises:
         ParameterError: ``device`` has none there.
     """
-    path = path.removeprefix(f"{SECTION}.")
-    if path == OVERHEAD:
+    name = path.removeprefix(f"{SECTION}.")
+    if name == OVERHEAD:
         return Constant(OVERHEAD, *_LAUNCH, unit="s")
-    if path == RATE:
+    if name == RATE:
         return Constant(RATE, *_SHARE)
-    if path in _SCALARS:
-        return Constant(f"{SECTION}.{path}", *_SCALARS[path].bounds, _SCALARS[path].unit, _SCALARS[path].whole)
-    known = [*known_paths(device), *CLOCK]
-    full = f"{SECTION}.{path}"
+    full, known = f"{SECTION}.{name}", known_paths(device)
     if full not in known:
-        raise ParameterError("--constants", f"unknown constant {path!r}{suggestion(full, known)}")
-    return Constant(full, *_SHARE)
+        raise ParameterError("--constants", f"unknown constant {path!r}{suggestion(full, [*known, *CLOCK])}")
+    scalar = _SCALARS.get(name)
+    return Constant(full, *scalar.bounds, scalar.unit, scalar.whole) if scalar else Constant(full, *_SHARE)
 
 
 def known_paths(device: Device) -> tuple[str, ...]:
@@ -79,9 +77,7 @@ ACCESSES: Final = ("contiguous", "transpose", "latency", "gemm")
 
 
 def value(constant: Constant, device: Device) -> float:
-    """What ``device`` has there; no overhead and the whole rate for a source."""
-    if constant.path in CLOCK:
-        return constant.low if constant.path == OVERHEAD else constant.high
+    """What ``device`` has at the path of one of its constants."""
     family, _, rest = constant.path.removeprefix(f"{SECTION}.").partition(".")
     if family in _SCALARS:
         return _SCALARS[family].get(device)

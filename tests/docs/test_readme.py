@@ -9,6 +9,7 @@ import pytest
 
 from hwmodel.report.published import CLAIM, PUBLISHED, PublishedSpeedup
 from tests.docs.pages import PROMPT, ROOT, Example, block, examples, markdown, rewrite_examples, rewrite_table, tables
+from tests.measured.shipped import validation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +41,25 @@ def test_an_example_prints_what_the_page_says(
 
 def test_the_table_of_trust_follows_from_the_examples() -> None:
     assert tables(README)["trust"] == trust_table(examples(README))
+
+
+@pytest.mark.slow
+def test_the_table_of_gemm_errors_is_what_validate_finds(request: pytest.FixtureRequest) -> None:
+    table = gemm_table()
+    if request.config.getoption("--update-golden"):
+        rewrite_table(README, "gemm", table)
+    assert tables(README)["gemm"] == table
+
+
+def gemm_table() -> str:
+    """Errors of all judged groups of GEMMs that no fit has seen."""
+    groups = validation("gemm").by(lambda each: each.group)
+    rows = [["source", "machine", "format", "rows", "mean %", "median %", "bias %"]]
+    for (role, source, machine, form, split), each in groups.items():
+        if role == "fit" and split == "validate":
+            figures = (f"{each.mean:.1f}", f"{each.median:.1f}", f"{each.bias:+.1f}")
+            rows.append([source, machine, form, f"{each.rows:,}", *figures])
+    return markdown(rows)
 
 
 def test_links_lead_to_files() -> None:
