@@ -177,4 +177,5 @@ def _print(found: Calibration, judged: Summary | None, picked: Picked, out: Path
         heading(shown, "Of whoever timed, not of the device (not written)")
         pairs(shown, [(name, f"{number:.4g}") for name, number in found.clock.items()])
     shown.print()
-    shown.print(f"wrote {out}", markup=False, highlight=False)
+    same = "" if any(each.constant.of_device for each in found.fitted) else ": the device as it was"
+    shown.print(f"wrote {out}{same}", markup=False, highlight=False, soft_wrap=True)

@@ -35,6 +35,8 @@ _KNEE: Final = 0.05
 """Errors above 5 % pull less than their square: libraries jump."""
 _STEP: Final = 0.004
 """Of a difference quotient, as a share of the distance between bounds: smaller ones would see steps between tiles."""
+_UNITS: Final = 100.0
+"""No calibration mends a factor like this in most rows; times in other units have a thousand."""
 _INSIDE: Final = (1.15, 1.85)
 """Where the first start is moved to from bounds, at which nothing would seem to matter."""
 _VAGUE: Final = 0.35
@@ -98,15 +100,22 @@ def calibrate(device: Device, rows: Sequence[Timed], free: Sequence[Constant], *
         starts: how many points to start from.
 
     Raises:
-        ParameterError: fewer rows than `ROWS_PER_CONSTANT` for each constant, or a kernel that the device cannot run.
+        ParameterError: fewer different kernels than `ROWS_PER_CONSTANT` for each constant, times in other units, rows
+            that determine none of the constants, or a kernel that the device cannot run.
     """
     if not free:
         raise ParameterError("--constants", "must name at least one constant")
-    needed = ROWS_PER_CONSTANT * len(free)
-    if len(rows) < needed:
+    needed, given = ROWS_PER_CONSTANT * len(free), different(rows)
+    if given < needed:
         raise ParameterError(
             "rows",
-            f"must be at least {needed} to fit {len(free)} constants ({ROWS_PER_CONSTANT} each), got {len(rows)}",
+            f"must be of at least {needed} different kernels to fit {len(free)} constants ({ROWS_PER_CONSTANT} each), "
+            f"got {given}",
+        )
+    factor = exp(abs(float(np.median(_logarithms(device, rows, {})))))
+    if factor > _UNITS:
+        raise ParameterError(
+            "rows", f"must be times of kernels that the device could run, got a factor of {factor:.3g}: check the units"
         )
     before = errors(device, rows)
     left, kept = list(free), list[Kept]()
@@ -125,7 +134,13 @@ def calibrate(device: Device, rows: Sequence[Timed], free: Sequence[Constant], *
         index, reason = worst
         gone = left.pop(index)
         kept.append(Kept(gone, _before(gone, device, rows), reason))
-    return Calibration(device, (), tuple(kept), before, before, len(rows))
+    reasons = ", ".join(f"{each.constant.path} {each.reason}" for each in kept)
+    raise ParameterError("rows", f"must determine at least one of the constants, got none: {reasons}")
+
+
+def different(rows: Iterable[Timed]) -> int:
+    """How many kernels differ: one timed twice says nothing more of a device."""
+    return len({row.demand for row in rows})
 
 
 def errors(device: Device, rows: Sequence[Timed], clock: Mapping[str, float] | None = None) -> Summary:
@@ -137,6 +152,12 @@ def errors(device: Device, rows: Sequence[Timed], clock: Mapping[str, float] | N
 def _predict(device: Device, rows: Iterable[Timed], clock: Mapping[str, float]) -> list[float]:
     bench = Bench({device.name: device})
     return [bench.seconds(row.demand, device.name, _treated(row.treatment, clock)) for row in rows]
+
+
+def _logarithms(device: Device, rows: Sequence[Timed], clock: Mapping[str, float]) -> np.ndarray:
+    """Logarithm of predicted over measured time, row by row."""
+    predicted = _predict(device, rows, clock)
+    return np.array([log(time / row.seconds) for time, row in zip(predicted, rows, strict=True)])
 
 
 def _before(constant: Constant, device: Device, rows: Sequence[Timed]) -> float:
@@ -243,8 +264,7 @@ class _Fit:
         """Logarithm of predicted over measured time, row by row."""
         found = {each.path: x for each, x in zip(self.free, self._values(point), strict=True)}
         clock = {name: number for name, number in found.items() if name in constants.CLOCK}
-        predicted = _predict(_device_with(self.device, found), self.rows, clock)
-        return np.array([log(time / row.seconds) for time, row in zip(predicted, self.rows, strict=True)])
+        return _logarithms(_device_with(self.device, found), self.rows, clock)
 
     def _values(self, point: np.ndarray) -> tuple[float, ...]:
         return tuple(

@@ -11,7 +11,7 @@ from hwmodel.device.kernel.facts import listed_format
 from hwmodel.errors import ParameterError
 from hwmodel.graph.demand import Gemm
 from hwmodel.measured import constants
-from hwmodel.measured.calibrate import ROWS_PER_CONSTANT, Timed
+from hwmodel.measured.calibrate import ROWS_PER_CONSTANT, Timed, different
 from hwmodel.measured.case import Skip
 from hwmodel.measured.validate import measured_seconds
 
@@ -106,9 +106,12 @@ def usual(device: Device, rows: Sequence[Timed]) -> tuple[str, ...]:
         if isinstance(row.demand, Gemm)
         for name in dict.fromkeys((row.demand.a_format, row.demand.b_format))
     )
-    most = len(rows) // ROWS_PER_CONSTANT
+    given = different(rows)
+    most = given // ROWS_PER_CONSTANT
     if not most:
-        raise ParameterError("rows", f"must be at least {ROWS_PER_CONSTANT} to fit a constant, got {len(rows)}")
+        raise ParameterError(
+            "rows", f"must be of at least {ROWS_PER_CONSTANT} different kernels to fit a constant, got {given}"
+        )
     formats = [name for name, _ in counted.most_common()]
     return constants.usual(device, formats)[:most]
 

@@ -55,15 +55,34 @@ def test_a_constant_that_no_row_depends_on_keeps_its_value() -> None:
     assert found.device.matrix.sustained_fraction["fp8_e4m3fn"] == DEVICE.matrix.sustained_fraction["fp8_e4m3fn"]
 
 
-def test_times_shorter_than_the_peak_allows_change_nothing() -> None:
+def test_times_shorter_than_the_peak_allows_are_refused() -> None:
     rows = [Timed(each.demand, each.seconds / 10) for each in timed()]
-    found = calibrate(DEVICE, rows, free("sustained_fraction.bf16"))
-    assert found.device == DEVICE
-    assert len(found.kept) == 1
+    with pytest.raises(ParameterError, match=r"determine at least one .* got none: .*sustained_fraction\.bf16"):
+        calibrate(DEVICE, rows, free("sustained_fraction.bf16"))
+
+
+def test_times_in_other_units_are_refused() -> None:
+    rows = [Timed(each.demand, each.seconds * 1000) for each in timed()]
+    with pytest.raises(ParameterError, match=r"got a factor of 1e\+03: check the units"):
+        calibrate(DEVICE, rows, free("sustained_fraction.bf16"))
+
+
+def test_a_kernel_timed_many_times_is_one_kernel() -> None:
+    with pytest.raises(ParameterError, match=r"at least 3 different kernels to fit 1 constants .* got 1"):
+        calibrate(DEVICE, timed()[:1] * 12, free("sustained_fraction.bf16"))
+    with pytest.raises(ParameterError, match="at least 3 different kernels to fit a constant, got 1"):
+        fitting.usual(DEVICE, timed()[:1] * 12)
+
+
+def test_the_clock_is_what_most_rows_are_treated_with_before_the_fit() -> None:
+    rows = [Timed(each.demand, each.seconds, Treatment("additive", 1e-5)) for each in timed(extra=2e-5)]
+    found = calibrate(DEVICE, rows, free("overhead_seconds"))
+    assert found.fitted[0].before == 1e-5
+    assert found.fitted[0].after == pytest.approx(2e-5, rel=0.02)
 
 
 def test_more_constants_than_rows_support_are_refused() -> None:
-    with pytest.raises(ParameterError, match="must be at least 9 to fit 3 constants"):
+    with pytest.raises(ParameterError, match="at least 9 different kernels to fit 3 constants"):
         calibrate(DEVICE, timed(), free("sustained_fraction.bf16", "launch_seconds", "tile_cycles"))
     with pytest.raises(ParameterError, match="at least one constant"):
         calibrate(DEVICE, timed(), [])
@@ -121,7 +140,7 @@ def test_what_is_fitted_without_a_word_grows_with_the_rows() -> None:
         "calibration.sustained_fraction.bf16",
         "calibration.achieved_fraction.hbm.gemm",
     )
-    with pytest.raises(ParameterError, match="at least 3 to fit a constant, got 2"):
+    with pytest.raises(ParameterError, match="at least 3 different kernels to fit a constant, got 2"):
         fitting.usual(DEVICE, rows[:2])
 
 
