@@ -205,7 +205,7 @@ class _Best:
             return index, f"uncertain by {100 * error:.0f} %"
         if any(self.at_bound):
             index = self.at_bound.index(True)
-            return index, f"runs into its bound {self.values[index]:g}"
+            return index, f"runs into its bound {self.values[index]:.3g}"
         return None
 
 
