@@ -11,6 +11,8 @@ import typer
 from hwmodel.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hwmodel.measured.calibrate import Calibration
     from hwmodel.measured.errors import Summary
     from hwmodel.measured.fitting import Picked
@@ -71,17 +73,19 @@ def calibrate(
     from hwmodel.cli.outputs import STANDARD_OUTPUT, check_outputs, write_json
     from hwmodel.config.device import load_device
     from hwmodel.config.inputs import files_read
-    from hwmodel.config.measured import load_sources
+    from hwmodel.config.locate import data_folder
+    from hwmodel.config.measured import FILE, load_sources
     from hwmodel.measured import calibrate as fits
     from hwmodel.measured import constants, fitting, rows
     from hwmodel.measured.validate import SUITES
     from hwmodel.report.files import write_text
 
-    check_outputs({"OUT": out, "--json": json}, [*files_read("", [device], []), *([data] if data else [])])
-    shortest = options.shortest_seconds(min_microseconds)
-    base = load_device(device)
     table = rows.GEMM
     path = data or rows.shipped(table)
+    check_outputs({"OUT": out, "--json": json}, [*files_read("", [device], []), path, data_folder("measured") / FILE])
+    base_name = _base(device, out)
+    shortest = options.shortest_seconds(min_microseconds)
+    base = load_device(device)
     picked = fitting.pick(
         SUITES[table.name],
         rows.read_rows(path, table),
@@ -92,11 +96,15 @@ def calibrate(
         form=form,
         shortest_seconds=shortest,
     )
-    names = list(dict.fromkeys(options.names(free, "--constants"))) or fitting.usual(base, picked.fit)
-    found = fits.calibrate(base, picked.fit, [constants.constant(name, base) for name in names])
-    judged = fits.errors(found.device, picked.held_out, found.clock) if picked.held_out else None
+    names = options.names(free, "--constants") or fitting.usual(base, picked.fit)
+    wanted = list(dict.fromkeys(constants.constant(name, base) for name in names))
+    found = fits.calibrate(base, picked.fit, wanted)
+    judged = {
+        "held_out_before": fits.errors(base, picked.held_out) if picked.held_out else None,
+        "held_out": fits.errors(found.device, picked.held_out, found.clock) if picked.held_out else None,
+    }
     of = path.name if data else f"{path.name} ({source or 'all sources'})"
-    write_text(out, fitting.device_file(_base(device, out), found, of=of), option="OUT")
+    write_text(out, fitting.device_file(base_name, found, of=of), option="OUT")
     if json is not None:
         write_json(json, _data(found, judged, picked))
     if json != STANDARD_OUTPUT:
@@ -106,14 +114,25 @@ def calibrate(
 def _base(device: str, out: Path) -> str:
     """What the new file extends: a name, or the way to the file from the new one's folder."""
     from hwmodel.config.locate import is_path
+    from hwmodel.errors import ParameterError
 
     if not is_path(device):
         return device
-    way = os.path.relpath(Path(device).resolve(), out.resolve().parent)
+    try:
+        device.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(
+            "DEVICE", f"must be a path in UTF-8 for a device file to name it, got {device!r}"
+        ) from None
+    # A link is kept as the user wrote it: what a file extends is found from the folder it was asked for in.
+    base = Path(device).parent.resolve() / Path(device).name
+    if out.is_symlink():
+        return str(base)
+    way = os.path.relpath(base, out.parent.resolve())
     return way if "/" in way else f"./{way}"
 
 
-def _data(found: Calibration, judged: Summary | None, picked: Picked) -> dict[str, object]:
+def _data(found: Calibration, judged: Mapping[str, Summary | None], picked: Picked) -> dict[str, object]:
     from dataclasses import asdict
 
     return {
@@ -133,13 +152,13 @@ def _data(found: Calibration, judged: Summary | None, picked: Picked) -> dict[st
         "errors_percent": {
             "before": asdict(found.before),
             "after": asdict(found.after),
-            "held_out": None if judged is None else asdict(judged),
+            **{name: None if each is None else asdict(each) for name, each in judged.items()},
         },
         "skipped": dict(picked.skipped),
     }
 
 
-def _print(found: Calibration, judged: Summary | None, picked: Picked, out: Path) -> None:
+def _print(found: Calibration, judged: Mapping[str, Summary | None], picked: Picked, out: Path) -> None:
     from hwmodel.cli.show import console, heading, pairs, put
     from hwmodel.report.tables import list_table
 
@@ -163,8 +182,9 @@ def _print(found: Calibration, judged: Summary | None, picked: Picked, out: Path
         )
     heading(shown, "Errors of time in percent")
     named = [("fitted rows, before", found.before), ("fitted rows, after", found.after)]
-    if judged is not None:
-        named.append(("rows kept aside", judged))
+    for name, each in zip(("rows kept aside, before", "rows kept aside, after"), judged.values(), strict=True):
+        if each is not None:
+            named.append((name, each))
     errors = [
         [name, f"{each.rows:,}", *(f"{x:.1f}" for x in (each.mean, each.median, each.p90)), f"{each.bias:+.1f}"]
         for name, each in named

@@ -82,6 +82,7 @@ def _print(out: Console, done: Validation) -> None:
 
     titles = {
         "fit": "judged",
+        "own": "of sources that are not the product's",
         "transfer": "transfer: never fitted",
         "headline": "upper envelopes and the like: not judged",
     }
@@ -114,10 +115,10 @@ def _print(out: Console, done: Validation) -> None:
             f"{each.bias:+.1f}",
         ]
         for name, each in sizes.items()
-        if name[0] == "fit" and name[4] != "fit"
+        if name[0] in ("fit", "own") and name[4] != "fit"
     ]
     if lines:
-        heading(out, "By measured time, rows that were not fitted")
+        heading(out, "By measured time, all rows whose split is not 'fit'")
         header = ["source", "device", "format", "time", "rows", "mean", "median", "bias"]
         put(out, list_table(header, lines, left=("source", "device", "format", "time")))
     worst = [
@@ -140,6 +141,10 @@ def _print(out: Console, done: Validation) -> None:
                 worst,
                 left=("device", "format", "shape"),
             ),
+        )
+    if not done.compared:
+        heading(
+            out, f"{done.suite}: nothing could be compared; --device predicts all rows with a device of your choice"
         )
     if done.skipped:
         heading(out, f"{sum(done.skipped.values()):,} rows not compared")

@@ -122,10 +122,10 @@ class Sources:
         """Whether the file says anything of ``source``."""
         return source in self._sources
 
-    def role(self, source: str) -> Role:
-        """What the rows of ``source`` may be used for; those of an unknown one are for transfer only."""
+    def role(self, source: str) -> Role | Literal["own"]:
+        """What the rows of ``source`` may be used for; those of an unknown one are the user's ``own``."""
         known = self._sources.get(source)
-        return known.role if known else "transfer"
+        return known.role if known else "own"
 
     def machine(self, source: str, name: str) -> str:
         """The device file of what ``source`` calls ``name``; the name itself where nobody says."""

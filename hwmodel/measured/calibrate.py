@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, log
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -35,8 +36,16 @@ _KNEE: Final = 0.05
 """Errors above 5 % pull less than their square: libraries jump."""
 _STEP: Final = 0.004
 """Of a difference quotient, as a share of the distance between bounds: smaller ones would see steps between tiles."""
+_NOISE: Final = 0.01
+"""Kernels of one shape differ by 1 to 5 % from one timing to the next (Vidur's tables): no fit knows more than that."""
+_MEDIAN_TO_DEVIATION: Final = 1.4826
+"""Standard deviation of a normal distribution over the median of its absolute values."""
 _UNITS: Final = 100.0
 """No calibration mends a factor like this in most rows; times in other units have a thousand."""
+_FLAT: Final = 1e-9
+"""Slopes below this are rounding."""
+MOST_KERNELS: Final = 1000
+"""More would take hours and tell the search nothing new."""
 _INSIDE: Final = (1.15, 1.85)
 """Where the first start is moved to from bounds, at which nothing would seem to matter."""
 _VAGUE: Final = 0.35
@@ -109,8 +118,7 @@ def calibrate(device: Device, rows: Sequence[Timed], free: Sequence[Constant], *
     if given < needed:
         raise ParameterError(
             "rows",
-            f"must be of at least {needed} different kernels to fit {len(free)} constants ({ROWS_PER_CONSTANT} each), "
-            f"got {given}",
+            f"must be of at least {needed} different kernels, {ROWS_PER_CONSTANT} to a constant, got {given}",
         )
     factor = exp(abs(float(np.median(_logarithms(device, rows, {})))))
     if factor > _UNITS:
@@ -118,9 +126,10 @@ def calibrate(device: Device, rows: Sequence[Timed], free: Sequence[Constant], *
             "rows", f"must be times of kernels that the device could run, got a factor of {factor:.3g}: check the units"
         )
     before = errors(device, rows)
+    searched = _kernels(rows)
     left, kept = list(free), list[Kept]()
     while left:
-        best = _Fit(device, rows, left).best(starts)
+        best = _Fit(device, searched, left).best(starts)
         worst = best.vaguest()
         if worst is None:
             fitted = tuple(
@@ -136,6 +145,18 @@ def calibrate(device: Device, rows: Sequence[Timed], free: Sequence[Constant], *
         kept.append(Kept(gone, _before(gone, device, rows), reason))
     reasons = ", ".join(f"{each.constant.path} {each.reason}" for each in kept)
     raise ParameterError("rows", f"must determine at least one of the constants, got none: {reasons}")
+
+
+def _kernels(rows: Iterable[Timed]) -> list[Timed]:
+    """Every kernel once, with the median of its times; of very many, `MOST_KERNELS` from short to long."""
+    times: dict[tuple[Demand, Treatment], list[float]] = {}
+    for row in rows:
+        times.setdefault((row.demand, row.treatment), []).append(row.seconds)
+    kernels = [Timed(demand, median(found), treatment) for (demand, treatment), found in times.items()]
+    if len(kernels) <= MOST_KERNELS:
+        return kernels
+    kernels.sort(key=lambda kernel: kernel.seconds)
+    return [kernels[index * len(kernels) // MOST_KERNELS] for index in range(MOST_KERNELS)]
 
 
 def different(rows: Iterable[Timed]) -> int:
@@ -197,15 +218,19 @@ class _Best:
 
     def vaguest(self) -> tuple[int, str] | None:
         """The constant that the rows determine least, and why, if there is one that they do not."""
-        index = max(range(len(self.errors)), key=lambda each: self.errors[each])
+        largest = max(self.errors)
+        # Of constants that only act together the one named last goes.
+        index = max(index for index, error in enumerate(self.errors) if error >= 0.9 * largest)
         error = self.errors[index]
         if error == float("inf"):
             return index, "no row depends on it"
+        if error > 1:
+            return index, "the rows do not tell it apart from the others"
         if error > _VAGUE:
             return index, f"uncertain by {100 * error:.0f} %"
         if any(self.at_bound):
             index = self.at_bound.index(True)
-            return index, f"runs into its bound {self.values[index]:.3g}"
+            return index, f"runs into its bound {self.values[index]:.3g}; are the device's facts those of the machine?"
         return None
 
 
@@ -242,7 +267,7 @@ class _Fit:
         )
         widths = [log(each.high / each.low) for each in self.free]
         residuals = self._residuals(end.x)
-        scale = float(np.median(np.abs(residuals))) * 1.4826 or 1e-9
+        scale = max(_NOISE, float(np.median(np.abs(residuals))) * _MEDIAN_TO_DEVIATION)
         slopes = self._slopes(end.x, residuals) / np.array(widths)
         return _Best(
             cost=float(end.cost),
@@ -283,6 +308,7 @@ def _standard_errors(slopes: np.ndarray, scale: float) -> tuple[float, ...]:
     steep = np.abs(slopes).max(axis=0) > 1e-6
     found = np.full(slopes.shape[1], np.inf)
     if steep.any():
-        kept = slopes[:, steep]
-        found[steep] = scale * np.sqrt(np.diag(np.linalg.pinv(kept.T @ kept)))
+        _, sizes, directions = np.linalg.svd(slopes[:, steep], full_matrices=False)
+        # A direction in which nothing changes must count as endless, not as nothing: no pseudo-inverse.
+        found[steep] = scale * np.sqrt(((directions / np.maximum(sizes, _FLAT)[:, None]) ** 2).sum(axis=0))
     return tuple(float(x) for x in found)

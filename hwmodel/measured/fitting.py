@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hwmodel.device.kernel.facts import listed_format
-from hwmodel.errors import ParameterError
+from hwmodel.errors import ParameterError, suggestion
 from hwmodel.graph.demand import Gemm
 from hwmodel.measured import constants
 from hwmodel.measured.calibrate import ROWS_PER_CONSTANT, Timed, different
@@ -64,7 +64,13 @@ def pick(
         ParameterError: the rows name several devices and none was picked, or nothing is left.
     """
     chosen = [row for row in rows if source is None or row.source == source]
+    if not chosen:
+        known = {row.source for row in rows}
+        raise ParameterError("--source", f"no row is of {source!r}{suggestion(str(source), known)}")
     names = list(dict.fromkeys(row.device for row in chosen))
+    if machine is not None and machine not in names:
+        raise ParameterError("--machine", f"no row is of {machine!r}{suggestion(machine, names)}")
+    considered = len(chosen)
     if machine is not None:
         chosen = [row for row in chosen if row.device == machine]
     elif mapped := [row for row in chosen if sources.machine(row.source, row.device) == device.name]:
@@ -72,6 +78,8 @@ def pick(
     elif len(names) > 1:
         raise ParameterError("--machine", f"rows name {len(names)} devices, pick one: {', '.join(names)}")
     fit, held_out, skipped = list[Timed](), list[Timed](), Counter[str]()
+    if others := considered - len(chosen):
+        skipped["of other devices"] = others
     for row in chosen:
         seconds = measured_seconds(row, kind, sources, shortest_seconds)
         if sources.knows(row.source) and sources.role(row.source) != "fit":
@@ -89,7 +97,8 @@ def pick(
         timed = Timed(case.demand, seconds, sources.treatment(row.source, kind.name, row.device))
         (fit if row.split in _FITTED_SPLITS else held_out).append(timed)
     if not fit:
-        reasons = "; ".join(f"{count} {reason}" for reason, count in skipped.items()) or "no row of that name"
+        aside = Counter({"kept aside, with a split other than 'fit' or blank": len(held_out)})
+        reasons = "; ".join(f"{count} {reason}" for reason, count in (+aside + skipped).items())
         raise ParameterError("rows", f"must be at least {ROWS_PER_CONSTANT} that can be fitted, got none ({reasons})")
     return Picked(tuple(fit), tuple(held_out), dict(sorted(skipped.items())))
 
@@ -145,8 +154,13 @@ def device_file(base: str, found: Calibration, *, of: str) -> str:
 
 def quoted(text: str) -> str:
     """``text`` as a double-quoted scalar of YAML."""
-    safe = "".join(letter if letter.isprintable() else " " for letter in text)
-    return '"' + safe.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + "".join(_escaped(letter) for letter in text) + '"'
+
+
+def _escaped(letter: str) -> str:
+    if letter in '"\\':
+        return f"\\{letter}"
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
 
 
 def _lines(tree: Mapping[str, object], depth: int) -> list[str]:

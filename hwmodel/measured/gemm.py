@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hwmodel.errors import nearest
 from hwmodel.formats import FORMATS
 from hwmodel.graph.demand import Gemm
 from hwmodel.measured.case import Case, Skip
@@ -26,7 +27,8 @@ def case(row: Row, device: Device, sources: Sources) -> Case | Skip:
     a, b = (reading.format or name for name in (a, b))
     for name in (a, b, out):
         if name not in FORMATS:
-            return Skip(f"format '{name}' is not known")
+            close = nearest(name, FORMATS.names())
+            return Skip(f"format '{name}' is not known" + (f"; did you mean {close!r}?" if close else ""))
     missing = sorted({a, b} - device.matrix_formats)
     if missing:
         return Skip(f"device has no matrix rate for {', '.join(missing)}")

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 MICROSECOND: Final = 1e-6
 LARGEST_COUNT: Final = 2**40
 """No dimension of a measured kernel comes near it."""
+SHORTEST_MICROSECONDS: Final = 1e-3
+"""About two cycles of a core."""
+LONGEST_MICROSECONDS: Final = 1e12
+"""Eleven days."""
 _MOST_PROBLEMS = 20
 
 
@@ -173,8 +177,12 @@ def _microseconds(cell: str) -> float:
         number = float(cell)
     except ValueError:
         number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        raise ParameterError("", f"must be a number of microseconds > 0, or blank, got {cell!r}")
+    if not SHORTEST_MICROSECONDS <= number <= LONGEST_MICROSECONDS:
+        raise ParameterError(
+            "",
+            f"must be a number of microseconds from {SHORTEST_MICROSECONDS:g} to {LONGEST_MICROSECONDS:g}, or blank, "
+            f"got {cell!r}",
+        )
     return number
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hwmodel.config.device import load_device
+from hwmodel.config.locate import data_folder
 from hwmodel.device.kernel import time_alone
 from hwmodel.graph.demand import Gemm
 from hwmodel.measured import constants
@@ -71,7 +72,7 @@ def test_a_base_given_by_path_is_found_from_the_new_file(
         (["--constants", "sustained_fraction.bf61"], "unknown constant 'sustained_fraction.bf61'"),
         (["--constants", "a,,b"], "--constants"),
         (["--min-microseconds", "nan"], "--min-microseconds: must be a number >= 0"),
-        (["--machine", "other"], "must be at least 3 that can be fitted, got none"),
+        (["--machine", "other"], "--machine: no row is of 'other'; known: prototype"),
         (["--format", "fp8_e4m3fn"], "got none (10 in bf16)"),
     ],
 )
@@ -91,6 +92,46 @@ def test_a_data_file_of_any_name_gives_a_device_that_loads(
     assert done.exit_code == 0, done.stderr
     notes = load_device(tmp_path / "new.yaml").sources
     assert any(odd.name in note.source for note in notes)
+
+
+@pytest.mark.parametrize("name", ["tab\tnl\n.yaml", "nb\u00a0sp\u200b\u2028.yaml", 'q"uo\\te #{}[].yaml'])
+def test_a_base_of_any_name_is_found_again(run: Callable[..., Result], rows: Path, tmp_path: Path, name: str) -> None:
+    base = tmp_path / name
+    base.write_text("extends: npu\n", encoding="utf-8")
+    done = run("calibrate", base, tmp_path / "new.yaml", "--data", rows, "--constants", "sustained_fraction.bf16")
+    assert done.exit_code == 0, done.stderr
+    assert load_device(tmp_path / "new.yaml").matrix.sustained_fraction["bf16"] == pytest.approx(0.7, rel=0.02)
+
+
+def test_links_of_base_and_output_stay_what_they_mean(run: Callable[..., Result], rows: Path, tmp_path: Path) -> None:
+    for folder, launch in (("a", "9 us"), ("b", "1 us")):
+        (tmp_path / folder).mkdir()
+        text = f"extends: npu\ncalibration: {{launch_seconds: {launch}}}\n"
+        (tmp_path / folder / "parent.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "b" / "real.yaml").write_text("extends: ./parent.yaml\n", encoding="utf-8")
+    link, out = tmp_path / "a" / "link.yaml", tmp_path / "out.yaml"
+    link.symlink_to(tmp_path / "b" / "real.yaml")
+    out.symlink_to(tmp_path / "b" / "target.yaml")
+    for target in (tmp_path / "new.yaml", out):
+        done = run("calibrate", link, target, "--data", rows, "--constants", "sustained_fraction.bf16")
+        assert done.exit_code == 0, done.stderr
+        assert load_device(target).launch_seconds == load_device(link).launch_seconds == 9e-6
+
+
+def test_a_constant_named_twice_in_two_ways_is_one(run: Callable[..., Result], rows: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fit.json"
+    names = "sustained_fraction.bf16, calibration.sustained_fraction.bf16"
+    done = run("calibrate", "npu", tmp_path / "new.yaml", "--data", rows, "--constants", names, "--json", out)
+    assert done.exit_code == 0, done.stderr
+    fit = json.loads(out.read_text())
+    assert (len(fit["fitted"]), fit["not_determined"]) == (1, [])
+
+
+def test_the_shipped_sources_are_an_input(run: Callable[..., Result], rows: Path, tmp_path: Path) -> None:
+    link = tmp_path / "sources.yaml"
+    link.symlink_to(data_folder("measured") / "sources.yaml")
+    done = run("calibrate", "npu", link, "--data", rows)
+    assert (done.exit_code, "is an input" in done.stderr) == (2, True), done.stderr
 
 
 def test_where_only_the_clock_is_fitted_the_device_stays(

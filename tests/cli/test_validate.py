@@ -29,6 +29,8 @@ def test_own_rows_on_an_own_device_find_their_suite(run: Callable[..., Result], 
     done = run("validate", "--data", rows, "--device", device, "--json", out)
     assert done.exit_code == 0, done.stderr
     assert "Furthest off" in done.stdout
+    assert "of sources that are not the product's" in done.stdout
+    assert "never fitted" not in done.stdout
     (suite,) = json.loads(out.read_text())["suites"]
     assert (suite["suite"], suite["groups"][0]["rows"], suite["rows"][0]["simulated"]) == ("gemm", 1, "mine")
     assert suite["rows"][0]["predicted_seconds"] > 0
@@ -38,6 +40,7 @@ def test_rows_of_an_unknown_device_are_counted(run: Callable[..., Result], rows:
     done = run("validate", "gemm", "--data", rows)
     assert done.exit_code == 0
     assert "no device file for 'prototype'" in done.stdout
+    assert "nothing could be compared; --device predicts all rows" in done.stdout.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,30 @@ def test_times_in_other_units_are_refused() -> None:
 
 
 def test_a_kernel_timed_many_times_is_one_kernel() -> None:
-    with pytest.raises(ParameterError, match=r"at least 3 different kernels to fit 1 constants .* got 1"):
+    with pytest.raises(ParameterError, match="at least 3 different kernels, 3 to a constant, got 1"):
         calibrate(DEVICE, timed()[:1] * 12, free("sustained_fraction.bf16"))
     with pytest.raises(ParameterError, match="at least 3 different kernels to fit a constant, got 1"):
         fitting.usual(DEVICE, timed()[:1] * 12)
+
+
+def test_constants_that_only_act_together_are_not_both_fitted() -> None:
+    slow = constants.with_values(DEVICE, {"calibration.sustained_fraction.bf16": 0.7})
+    large = [Gemm(8192, 8192, 256 * k, "bf16", "bf16", "bf16") for k in range(8, 20)]
+    rows = [Timed(demand, time_alone(demand, slow).picoseconds / 1e12) for demand in large]
+    found = calibrate(DEVICE, rows, free("sustained_fraction.bf16", "rate_fraction"))
+    assert [each.constant.path for each in found.fitted] == ["calibration.sustained_fraction.bf16"]
+    assert [(each.constant.path, each.reason) for each in found.kept] == [
+        ("rate_fraction", "the rows do not tell it apart from the others")
+    ]
+
+
+def test_of_very_many_kernels_some_are_searched_and_all_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hwmodel.measured.calibrate.MOST_KERNELS", 4)
+    truth = {"calibration.sustained_fraction.bf16": 0.7}
+    rows = timed(constants.with_values(DEVICE, truth))
+    found = calibrate(DEVICE, rows * 2, free(*truth))
+    assert (found.rows, found.after.rows) == (2 * len(rows), 2 * len(rows))
+    assert found.fitted[0].after == pytest.approx(0.7, rel=0.02)
 
 
 def test_the_clock_is_what_most_rows_are_treated_with_before_the_fit() -> None:
@@ -82,7 +102,7 @@ def test_the_clock_is_what_most_rows_are_treated_with_before_the_fit() -> None:
 
 
 def test_more_constants_than_rows_support_are_refused() -> None:
-    with pytest.raises(ParameterError, match="at least 9 different kernels to fit 3 constants"):
+    with pytest.raises(ParameterError, match="at least 9 different kernels, 3 to a constant, got 6"):
         calibrate(DEVICE, timed(), free("sustained_fraction.bf16", "launch_seconds", "tile_cycles"))
     with pytest.raises(ParameterError, match="at least one constant"):
         calibrate(DEVICE, timed(), [])
@@ -130,8 +150,15 @@ def test_rows_of_several_devices_want_one_picked() -> None:
         pick(row(), row("yours"))
     assert len(pick(row(), row("yours"), machine="yours").fit) == 1
     assert len(pick(row(), row("Ascend 950DT"), row("yours")).fit) == 1
-    with pytest.raises(ParameterError, match="got none"):
+    with pytest.raises(ParameterError, match=r"got none \(1 took less than 10 us\)"):
         pick(row(microseconds=1.0))
+    with pytest.raises(ParameterError, match=r"got none \(2 kept aside, with a split other than 'fit' or blank\)"):
+        pick(row(split="validate"), row(split="Fit"))
+    with pytest.raises(ParameterError, match="--machine: no row is of 'your'; did you mean 'yours'"):
+        pick(row(), row("yours"), machine="your")
+    with pytest.raises(ParameterError, match=r"--source: no row is of 'you'; .*known: me"):
+        pick(row(), source="you")
+    assert pick(row(), row("Ascend 950DT")).skipped == {"of other devices": 1}
 
 
 def test_what_is_fitted_without_a_word_grows_with_the_rows() -> None:

@@ -46,7 +46,7 @@ def test_all_mistakes_of_a_file_come_at_once_with_line_column_rule_and_value(tmp
         "me,chip,bf16,bf16,1,2,3,1 ms",
     )
     whole = f"must be a whole number from 1 to {2**40}"
-    time = "must be a number of microseconds > 0, or blank"
+    time = "must be a number of microseconds from 0.001 to 1e+12, or blank"
     assert refused(path) == [
         f"rows.csv:2: m: {whole}, got '0'",
         f"rows.csv:3: n: {whole}, got '1e12'",

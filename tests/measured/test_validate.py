@@ -38,7 +38,7 @@ def test_a_prediction_is_the_time_alone_and_its_error_is_in_percent() -> None:
     assert (found.predicted_seconds, found.device, found.role, found.size) == (
         alone,
         "gpu",
-        "transfer",
+        "own",
         "100 us to 1 ms",
     )
     assert found.signed == pytest.approx(100 * (alone / 1e-4 - 1))
@@ -51,7 +51,7 @@ def test_a_prediction_is_the_time_alone_and_its_error_is_in_percent() -> None:
         (row(9.0), "took less than 10 us"),
         (row(kind="derived"), "derived, not measured"),
         (row(device="no such/chip"), "no device file for 'no such/chip'"),
-        (row(dtype_a="fp3"), "format 'fp3' is not known"),
+        (row(dtype_a="fp3"), "format 'fp3' is not known; did you mean 'fp32'?"),
         (row(dtype_a="hif8", dtype_b="hif8"), "device has no matrix rate for hif8"),
         (row(source="DeepGEMM-Ascend", layout="HC prenorm"), "a fused norm with mixed types, not a GEMM"),
     ],
